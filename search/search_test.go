@@ -489,7 +489,7 @@ func TestStructsThatCannotBeIndexed(t *testing.T) {
 		require.ErrorContains(t, search.CheckTag(tag), "unknown option", tag)
 	}
 	_, err = search.Open[item](t.Context(), db, "x", search.Options{Language: "klingon"})
-	refused(err, "Invalid language")
+	refused(err, "SEARCH_ADD_ARGS Invalid language")
 }
 
 func TestTransactions(t *testing.T) {

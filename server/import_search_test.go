@@ -6,9 +6,11 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/testing/crashfs"
 )
 
@@ -89,13 +91,47 @@ func TestTheIndexesOfAMasterAreFollowed(t *testing.T) {
 	a.send(fmt.Sprintf("$%d\r\n%s", len(data), data))
 	a.expect("REPLCONF ACK 100")
 	require.Contains(t, c.do("FT.SEARCH everything boy NOCONTENT"), "doc:1")
-	require.Contains(t, c.do("FT.SEARCH old *"), "No such index old")
+	require.Contains(t, c.do("FT.SEARCH old *"), "Index not found: old")
 	offset := a.confirmed(100 + a.say("_FT._DROPINDEXIFX opts _FORCEKEEPDOCS", "_FT.DICTADD words delta", "FT.SUGDEL names adam"))
 	a.confirmed(offset + a.say(searchCommands...))
 	require.Equal(t, `["two"]`, c.do("FT.ALIASLIST r"))
 	require.NotContains(t, c.do("FT._LIST"), "opts")
 	require.Contains(t, c.do("FT.DICTDUMP words"), "delta")
 	require.Contains(t, c.do("INFO stats"), "unexpected_error_replies:0\r\n")
+}
+
+// A replica keeps expired documents until its master removes them. Rows and groups do not have them.
+func TestExpiredDocumentsOfAReplicaAreNotInAggregations(t *testing.T) {
+	m := newScriptedMaster(t)
+	clock := engine.NewManualClock(time.UnixMilli(1e12))
+	s := startTestServer(t, Options{Clock: clock}, "appendonly", "no")
+	c := s.connect()
+	require.Equal(t, "+OK", c.do("REPLICAOF "+m.hostPort()))
+	a := m.accept(append(introduction(0), "PSYNC ? -1=+FULLRESYNC "+oldHistory+" 100")...)
+	data := rdbFile(t)
+	a.send(fmt.Sprintf("$%d\r\n%s", len(data), data))
+	a.expect("REPLCONF ACK 100")
+	offset := a.confirmed(100 + a.say("FT.CREATE x SCHEMA g TAG n NUMERIC v VECTOR FLAT 6 TYPE FLOAT32 DIM 1 DISTANCE_METRIC L2",
+		"HSET a g t n 1 v aaaa", "HSET b g t n 2 v bbbb", "PEXPIREAT b 1000000001000"))
+	grouped := []string{"FT.AGGREGATE x * GROUPBY 1 @g REDUCE COUNT 0 AS docs REDUCE SUM 1 @n AS sum",
+		"FT.HYBRID x SEARCH * VSIM @v $v LOAD 2 @g @n GROUPBY 1 @g REDUCE COUNT 0 AS docs REDUCE SUM 1 @n AS sum PARAMS 2 v aaaa"}
+	for _, query := range grouped {
+		require.Contains(t, c.do(query), `["g" "t" "docs" "2" "sum" "3"]`)
+	}
+	first := c.do("FT.AGGREGATE x * LOAD 1 @n WITHCURSOR COUNT 1")
+	require.Contains(t, first, `["n" "1"]`)
+	cursor := first[strings.LastIndex(first, " ")+1 : len(first)-1]
+	clock.Advance(2 * time.Second)
+	for range 2 {
+		for _, query := range grouped {
+			require.Contains(t, c.do(query), `["g" "t" "docs" "1" "sum" "1"]`)
+		}
+		if cursor != "" {
+			require.NotContains(t, c.do("FT.CURSOR READ x "+cursor), `"n"`)
+			cursor = ""
+		}
+		offset = a.confirmed(offset + a.say("DEL b"))
+	}
 }
 
 // is reads commands.

@@ -213,7 +213,7 @@ func TestDefinitionsReachAllShards(t *testing.T) {
 		require.Contains(t, c.do("FT.SYNDUMP a"), "group")
 		require.Equal(t, `["x"]`, c.do("FT.DICTDUMP d"))
 	}
-	require.Equal(t, "-Index already exists", clients[2].do("FT.CREATE a SCHEMA t TEXT"))
+	require.Equal(t, "-SEARCH_INDEX_EXISTS Index already exists", clients[2].do("FT.CREATE a SCHEMA t TEXT"))
 
 	down := list[2].nodes[0]
 	down.kill()
@@ -227,7 +227,7 @@ func TestDefinitionsReachAllShards(t *testing.T) {
 	for _, c := range clients {
 		require.Eventually(t, func() bool { return strings.Trim(c.do("FT._LIST"), "[]+\"") == "b" }, testTimeout, 5*time.Millisecond)
 		c.waitUntil("FT.SEARCH b *", "[0]")
-		require.Contains(t, c.do("FT.SEARCH other *"), "No such index other")
+		require.Contains(t, c.do("FT.SEARCH other *"), "Index not found: other")
 	}
 
 	// A restart keeps them.
@@ -317,7 +317,7 @@ func TestQueriesGoOnWhenALeaderFails(t *testing.T) {
 	c := list[1].leader().client()
 	c.waitUntil("FT.SEARCH x * LIMIT 0 0", want)
 	require.Equal(t, "+OK", c.do("FT.DROPINDEX x DD"))
-	require.Contains(t, ca.do("FT.SEARCH x *"), "No such index x")
+	require.Contains(t, ca.do("FT.SEARCH x *"), "Index not found: x")
 	require.Equal(t, "0", ca.do("DBSIZE"))
 }
 

@@ -45,8 +45,8 @@ type side struct {
 func main() {
 	var o settings
 	flag.StringVar(&o.program, "server", servers.AtomRedis, "the binary of atomredis")
-	flag.StringVar(&o.reference, "reference", "", "the `path` of a redis-server to measure beside it")
-	flag.StringVar(&o.module, "module", "", "the `path` of its search module")
+	flag.StringVar(&o.reference, "reference", "", "the `path` of a redis-server, or of an older atomredis, to measure beside it")
+	flag.StringVar(&o.module, "module", "", "the `path` of the redis-server's search module")
 	flag.IntVar(&o.rounds, "rounds", 5, "how often each query is measured")
 	flag.DurationVar(&o.time, "time", 500*time.Millisecond, "how long each measurement takes")
 	flag.IntVar(&o.documents, "documents", 100_000, "hashes in the index")
@@ -63,7 +63,7 @@ func main() {
 	}
 	for i, s := range sides {
 		args := servers.Durability("none")
-		if i == 1 {
+		if i == 1 && o.module != "" {
 			args = append(args, "--loadmodule", o.module)
 		}
 		s.figures = map[string][]float64{}

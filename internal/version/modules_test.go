@@ -9,8 +9,6 @@ import (
 
 func TestModulesHaveTheNumbersOfTheirVersions(t *testing.T) {
 	require.Equal(t, numberOf(Redis), modules)
-	require.Equal(t, numberOf(SearchVersion), searchNumber)
-	require.GreaterOrEqual(t, searchNumber, 80400) // clients check the version for FT.HYBRID
 }
 
 // numberOf returns the number of a version in the form of modules.

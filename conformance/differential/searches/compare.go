@@ -24,6 +24,7 @@ const (
 
 // same reports whether two replies agree.
 func same(args []string, a, b value) bool {
+	a, b = older(a), older(b)
 	if a.Equal(b) || a.Kind == transcript.Error && strings.HasPrefix(a.Text, "ERR wrong number of arguments for") && strings.EqualFold(a.Text, b.Text) {
 		return true
 	}

@@ -89,11 +89,17 @@ func (g *generator) query() {
 	if words[0] != "FT.TAGVALS" && strings.Contains(words[2], "$") || words[0] != "FT.TAGVALS" && g.chance(3) {
 		words = append(words, g.words("PARAMS")...)
 	}
+	if g.dialect == 4 && slices.Contains(words, "WITHCURSOR") {
+		g.dialect = 3 // dialect 4 needs WITHCOUNT below, which cannot be used with a cursor
+	}
 	if g.dialect > 0 && words[0] != "FT.TAGVALS" {
 		words = append(words, "DIALECT", strconv.Itoa(g.dialect))
 	}
 	if g.wrong && words[0] != "FT.TAGVALS" {
 		words = g.spoil(words)
+		if words[0] == "FT.SPELLCHECK" {
+			words[2] = strings.ReplaceAll(words[2], "$", "") // the reference ends where a word is a parameter
+		}
 	}
 	words = g.scored(words)
 	if g.dialect == 4 && (words[0] == "FT.SEARCH" || words[0] == "FT.AGGREGATE") && len(words) > 2 {
@@ -132,6 +138,10 @@ func (g *generator) scored(words []string) []string {
 	scores := words[0] == "FT.SEARCH" || words[0] == "FT.AGGREGATE" && slices.Contains(words, "ADDSCORES")
 	if !scores || len(words) < 3 {
 		return words
+	}
+	if ask(words).meetsAll() {
+		// The reference counts all documents as a part of an intersection; releases since 8.4 leave them out.
+		return withScorer(words, "DOCSCORE")
 	}
 	if ask(words).skips() {
 		// Where the reference skips to a document, only one part of a union counts for its score.

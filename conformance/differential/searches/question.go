@@ -353,6 +353,51 @@ func (q *question) skips() bool {
 	})
 }
 
+// nests reports whether an intersection has another one as a part.
+func (q *question) nests() bool {
+	and := func(n query.Node) bool {
+		switch n.(type) {
+		case *query.Intersect, *query.Phrase:
+			return true
+		}
+		return false
+	}
+	return q.has(func(n query.Node) bool {
+		_, ok := n.(*query.Intersect)
+		return ok && slices.ContainsFunc(below(n), and)
+	})
+}
+
+// nearest reports whether the query looks for the nearest vectors.
+func (q *question) nearest() bool {
+	return q.has(func(n query.Node) bool { _, ok := n.(*query.KNN); return ok })
+}
+
+// ordered reports whether words must be in order or near to each other, in all of the query or in a part.
+func (q *question) ordered() bool {
+	return q.near || q.has(func(n query.Node) bool {
+		and, ok := n.(*query.Intersect)
+		return ok && (and.Slop >= 0 || and.InOrder)
+	})
+}
+
+// meetsAll reports whether all documents are a part of an intersection.
+func (q *question) meetsAll() bool {
+	all := func(n query.Node) bool { _, ok := n.(*query.All); return ok }
+	filters := func() bool {
+		return slices.ContainsFunc([]string{"FILTER", "GEOFILTER", "INKEYS"}, func(option string) bool {
+			return slices.Contains(q.args, option)
+		})
+	}
+	if q.args[0] == "FT.SEARCH" && q.tree != nil && all(q.tree) && filters() {
+		return true
+	}
+	return q.has(func(n query.Node) bool {
+		_, and := n.(*query.Intersect)
+		return and && slices.ContainsFunc(below(n), all)
+	})
+}
+
 // sortsByAlias reports whether rows are sorted by a name that APPLY has given to a property.
 func (q *question) sortsByAlias() bool {
 	at := slices.Index(q.args, "SORTBY")

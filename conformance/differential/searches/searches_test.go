@@ -40,6 +40,8 @@ func TestAllRulesAreUsed(t *testing.T) {
 
 func bulk(text string) value { return value{Kind: transcript.Bulk, Text: text} }
 
+func failed(text string) value { return value{Kind: transcript.Error, Text: text} }
+
 func list(elems ...value) value { return value{Kind: transcript.Array, Elems: elems} }
 
 func TestRepliesAreComparedByWhatTheyMean(t *testing.T) {
@@ -67,6 +69,10 @@ func TestRepliesAreComparedByWhatTheyMean(t *testing.T) {
 		{groups, list(bulk("1"), row("t", "x"), row("t", "y")), list(bulk("1"), row("t", "y"), row("t", "x")), true},
 		{groups, list(bulk("1"), row("t", "x")), list(bulk("1"), row("t", "x"), row("t", "x")), false},
 		{aggregate, list(bulk("1"), row("t", "nan")), list(bulk("1"), row("t", "-nan")), true},
+		{search, failed("No such parameter `p`"), failed("SEARCH_PARAM_NOT_FOUND Parameter not found `p`"), true},
+		{search, failed("No such parameter `p`"), failed("SEARCH_PARAM_NOT_FOUND Parameter not found `q`"), false},
+		{search, failed("Error parsing vector similarity parameters: Invalid option"),
+			failed("SEARCH_OPTION_INVALID Invalid option (Error parsing vector similarity parameters)"), true},
 	} {
 		require.Equal(t, c.want, same(c.args, c.a, c.b), "%v: %s and %s", c.args, c.a, c.b)
 	}

@@ -48,7 +48,8 @@ const (
 	hasPayload
 )
 
-func newDoc(f *Fields) Doc {
+// newDoc returns a document, and how many bytes its values of SORTABLE fields take.
+func newDoc(f *Fields) (d Doc, sort int) {
 	b := make([]byte, 0, 128)
 	b = append(binary.AppendUvarint(b, uint64(len(f.Key))), f.Key...)
 	at := len(b)
@@ -62,6 +63,7 @@ func newDoc(f *Fields) Doc {
 		b = append(binary.AppendUvarint(b, uint64(len(f.Payload))), f.Payload...)
 	}
 	b = binary.AppendUvarint(b, uint64(len(f.Sort)))
+	start := len(b)
 	for i := range f.Sort {
 		v := &f.Sort[i]
 		b = append(b, byte(v.Kind))
@@ -72,7 +74,7 @@ func newDoc(f *Fields) Doc {
 			b = append(binary.AppendUvarint(b, uint64(len(v.Text))), v.Text...)
 		}
 	}
-	return Doc{string(append(b, f.Terms...)), f.Len, f.MaxFreq}
+	return Doc{string(append(b, f.Terms...)), f.Len, f.MaxFreq}, len(b) - start
 }
 
 // Key returns the document's key.

@@ -42,11 +42,11 @@ func New() *Table { return &Table{} }
 
 // Add adds a document under the next number, which it returns. Its key must not be in the table.
 func (t *Table) Add(f Fields) uint64 {
-	d := newDoc(&f)
+	d, sort := newDoc(&f)
 	t.now.time++
 	t.now.live++
 	t.now.length += uint64(d.Len)
-	t.sort += d.sortBytes()
+	t.sort += sort
 	t.add(&t.now, d)
 	t.keys.Add(dict.HashOf(f.Key), uint32(t.now.last%numbers))
 	return t.now.last

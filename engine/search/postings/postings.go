@@ -36,6 +36,16 @@ func (m Mask) Or(o Mask) Mask { return Mask{m.Lo | o.Lo, m.Hi | o.Hi} }
 // Meets reports whether the masks have a field in common.
 func (m Mask) Meets(o Mask) bool { return m.Lo&o.Lo|m.Hi&o.Hi != 0 }
 
+// short returns a mask in 16 bits; the last one stands for all fields that have none.
+func (m Mask) short() uint16 {
+	const own = 1<<15 - 1
+	low := uint16(m.Lo & own)
+	if m.Lo&^own != 0 || m.Hi != 0 {
+		low |= 1 << 15
+	}
+	return low
+}
+
 // Keep says what a list stores about each document beside its number.
 type Keep uint8
 
@@ -69,6 +79,7 @@ type List struct {
 	offsets uint32 // bytes of the entries' offsets
 	tailN   uint8  // the entries of the tail, fewer than blockSize
 	keep    Keep
+	fields  uint16 // of all entries since the last rewrite, as short gives them
 }
 
 // more is the rest of a list beside its tail.
@@ -100,6 +111,7 @@ func (l *List) add(e Entry) {
 	l.setTail(t)
 	l.last = e.Doc
 	l.entries++
+	l.fields |= e.Mask.short()
 	if l.keep&Offsets != 0 {
 		l.offsets += offsetBytes(e.Offsets)
 	}
@@ -129,6 +141,12 @@ func (l *List) seal() {
 
 // Len returns the number of live documents.
 func (l *List) Len() int { return int(l.live) }
+
+// HasMasks reports whether the list stores the fields of its entries.
+func (l *List) HasMasks() bool { return l.keep&Masks != 0 }
+
+// MayMeet reports whether an entry may have one of some fields; if not, none has. The list stores fields.
+func (l *List) MayMeet(m Mask) bool { return l.fields&m.short() != 0 }
 
 // Entries returns the number of entries, including dead ones.
 func (l *List) Entries() int { return int(l.entries) }

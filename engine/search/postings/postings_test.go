@@ -390,3 +390,21 @@ func BenchmarkRemove(b *testing.B) {
 		l.Add(Entry{Doc: last, Freq: 1, Mask: Bit(1), Offsets: offsets})
 	}
 }
+
+func TestListKnowsTheFieldsOfItsEntries(t *testing.T) {
+	l := New(Freqs | Masks)
+	require.False(t, l.MayMeet(All))
+	l.Add(Entry{Doc: 1, Freq: 1, Mask: Bit(3)})
+	for field := range 128 {
+		require.Equal(t, field == 3, l.MayMeet(Bit(field)), field)
+	}
+	l.Add(Entry{Doc: 2, Freq: 1, Mask: Bit(100)}) // fields from 15 on share a bit
+	for field := range 128 {
+		require.Equal(t, field == 3 || field >= 15, l.MayMeet(Bit(field)), field)
+	}
+	require.True(t, l.MayMeet(Bit(5).Or(Bit(3))))
+	for range 2 {
+		l.Remove(func(uint64) bool { return true })
+	}
+	require.False(t, l.MayMeet(All))
+}

@@ -18,7 +18,7 @@ type sweep struct {
 func (l *List) Remove(alive func(doc uint64) bool) {
 	l.live--
 	if l.live == 0 {
-		l.more, l.entries, l.offsets, l.tailN = nil, 0, 0, 0
+		l.more, l.entries, l.offsets, l.tailN, l.fields = nil, 0, 0, 0, 0
 		l.setTail(nil)
 		return
 	}

@@ -24,7 +24,7 @@ const (
 	maxBytes       = 512
 	maxRunes       = 255
 	maxPrefixBytes = 200
-	maxPrefixRunes = 99
+	maxPrefixRunes = 100
 )
 
 // Dict is a dictionary of suggestions.
@@ -68,11 +68,11 @@ func (d *Dict) find(text string) (found *entry) {
 }
 
 // Add adds a suggestion, or sets its score; with incr it adds to the score. An empty payload leaves the old one. Texts
-// that are empty or too long, and new scores of 0, are ignored. It reports whether the dictionary has grown, and
+// that are empty or too long are ignored. It reports whether the dictionary has grown, and
 // whether anything changed.
 func (d *Dict) Add(text []byte, score float64, incr bool, payload []byte) (added, changed bool) {
 	s := float32(score)
-	if s == 0 || len(text) == 0 || len(text) > maxBytes || utf8.RuneCount(text) > maxRunes {
+	if len(text) == 0 || len(text) > maxBytes || utf8.RuneCount(text) > maxRunes {
 		return false, false
 	}
 	e := d.find(unsafe.String(unsafe.SliceData(text), len(text)))

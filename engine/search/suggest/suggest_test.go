@@ -132,7 +132,10 @@ func TestSuggestionsAreThoseOfTheTranscript(t *testing.T) {
 	require.False(t, d.Delete([]byte("HELLO-THERE")))
 
 	d = New()
-	require.Equal(t, 0, add(d, "zero", 0, false, ""))
+	require.Equal(t, 1, add(d, "zero", 0, false, ""))
+	require.Equal(t, 1, add(d, "zero", 0, true, ""))
+	scored(Query{Prefix: "ze"}, "zero", "0")
+	require.True(t, d.Delete([]byte("zero")))
 	require.Equal(t, 1, add(d, "neg", -1, false, ""))
 	scored(Query{Prefix: "neg"}, "neg", "2147483648")
 	require.Equal(t, 2, add(d, "tiny", 0.001, false, ""))
@@ -143,9 +146,9 @@ func TestSuggestionsAreThoseOfTheTranscript(t *testing.T) {
 	scored(Query{Prefix: "b"}, "big", "5773502464")
 	scored(Query{Prefix: "ti"}, "tiny", `0\.00057735\d*`)
 	check(Query{}, "big", "x", "tiny", "neg")
-	_, ok := d.Find(Query{Prefix: strings.Repeat("a", 100), Max: 5})
+	_, ok := d.Find(Query{Prefix: strings.Repeat("a", 101), Max: 5})
 	require.False(t, ok)
-	_, ok = d.Find(Query{Prefix: strings.Repeat("a", 99), Max: 5})
+	_, ok = d.Find(Query{Prefix: strings.Repeat("a", 100), Max: 5})
 	require.True(t, ok)
 
 	d = New()
@@ -206,18 +209,16 @@ func TestDictionaryIsKept(t *testing.T) {
 				score, incr, payload := float64(r.IntN(5)), r.IntN(2) == 0, strings.Repeat("p", r.IntN(3))
 				was, there := model[text]
 				added, changed := d.Add([]byte(text), score, incr, []byte(payload))
-				require.Equal(rt, score != 0, changed)
-				require.Equal(rt, changed && !there, added)
-				if changed {
-					s := Suggestion{text, was.Payload, float32(score)}
-					if incr {
-						s.Score += was.Score
-					}
-					if payload != "" {
-						s.Payload = payload
-					}
-					model[text] = s
+				require.True(rt, changed)
+				require.Equal(rt, !there, added)
+				s := Suggestion{text, was.Payload, float32(score)}
+				if incr {
+					s.Score += was.Score
 				}
+				if payload != "" {
+					s.Payload = payload
+				}
+				model[text] = s
 			}
 		}
 		var want []Suggestion

@@ -32,3 +32,31 @@ func TestDistancesAreThoseOfAPlainLoop(t *testing.T) {
 		require.EqualValues(t, squared, SquaredL2(doubles, more), n)
 	}
 }
+
+// Results must not depend on the machine, so both forms have every bit in common.
+func TestFloatsInAssemblyAreThoseInGo(t *testing.T) {
+	r := testseed.Rand(t)
+	for n := range 400 {
+		a, b := make([]float32, n+1)[1:], make([]float32, n+3)[3:]
+		for i := range a {
+			a[i], b[i] = float32(r.NormFloat64()), float32(r.NormFloat64()*100)
+		}
+		var want, got [4]float32
+		dotEights(a, b, &want)
+		dotFloats(a, b, &got)
+		require.Equal(t, want, got)
+		squaredEights(a, b, &want)
+		squaredFloats(a, b, &got)
+		require.Equal(t, want, got)
+	}
+}
+
+func BenchmarkSquaredL2(b *testing.B) {
+	x, y := make([]float32, 128), make([]float32, 128)
+	for i := range x {
+		x[i] = float32(i)
+	}
+	for b.Loop() {
+		SquaredL2(x, y)
+	}
+}

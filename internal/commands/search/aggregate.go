@@ -2,7 +2,6 @@ package search
 
 import (
 	"cmp"
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -190,9 +189,7 @@ func (a *rowsRun) Next(r *aggregate.Row) (bool, error) {
 		}
 	}
 	if a.pipeline.UsesTerms() {
-		for _, m := range a.plan.Matched() {
-			r.Terms = append(r.Terms, m.Term)
-		}
+		r.Terms = termsOf(a.plan)
 	}
 	return true, nil
 }
@@ -200,6 +197,9 @@ func (a *rowsRun) Next(r *aggregate.Row) (bool, error) {
 // Load implements aggregate.Loader.
 func (a *rowsRun) Load(r *aggregate.Row, fields []aggregate.Column) (bool, error) {
 	d := r.Ref.(*docs.Doc)
+	if a.known(r, d, fields) {
+		return true, nil
+	}
 	kept := false
 	a.load(r.Doc, d, func(e *engine.Entry) {
 		if kept = e != nil; !kept {
@@ -212,6 +212,18 @@ func (a *rowsRun) Load(r *aggregate.Row, fields []aggregate.Column) (bool, error
 		}
 	})
 	return kept, nil
+}
+
+// known loads fields without reading the row's document. It reports false if it must be read.
+func (a *rowsRun) known(r *aggregate.Row, d *docs.Doc, fields []aggregate.Column) bool {
+	for _, f := range fields {
+		v, ok := a.loader.known(r.Doc, d, a.columnOf(f))
+		if !ok {
+			return false
+		}
+		r.Set(f.Slot, v)
+	}
+	return true
 }
 
 // columnOf returns the column to load for a column of the pipeline.
@@ -267,7 +279,7 @@ func (a *rowsRun) reply(most int) (more bool, err error) {
 		w.Int(int64(total))
 		w.Raw(rows)
 		w.EndArray(mark, n+1)
-		a.pipeline.Recount()
+		a.recount()
 		return most >= 0 && n == most, nil
 	}
 	w.Map(5)
@@ -290,7 +302,7 @@ func (a *rowsRun) reply(most int) (more bool, err error) {
 	w.EndArray(mark, n)
 	w.Simple("total_results")
 	w.Int(int64(a.pipeline.Total()))
-	a.pipeline.Recount()
+	a.recount()
 	w.Simple("warning")
 	warnings := a.warnings()
 	w.Array(len(warnings))
@@ -298,6 +310,13 @@ func (a *rowsRun) reply(most int) (more bool, err error) {
 		w.Simple(text)
 	}
 	return most >= 0 && n == most, nil
+}
+
+// recount begins the total of the next read of a cursor. With WITHCOUNT each read has the total of the result.
+func (a *rowsRun) recount() {
+	if !a.q.Plan.CountAll {
+		a.pipeline.Recount()
+	}
 }
 
 // rows writes up to most rows, or all if most is negative. It returns their number, and the total that precedes them in
@@ -365,7 +384,7 @@ func (a *rowsRun) newCursor() (*catalog.Cursor, error) {
 	limit := int(integer(c.Host, "search-index-cursor-limit"))
 	a.x.Cursors.Expire(c.Host.Keyspace().Now())
 	if a.x.Cursors.Len() >= limit {
-		return nil, fmt.Errorf("INDEX_CURSOR_LIMIT of %d has been reached for an index", limit)
+		return nil, args.Errorf(query.LimitExceeded, "INDEX_CURSOR_LIMIT of %d has been reached for an index", limit)
 	}
 	return cursor, nil
 }
@@ -408,11 +427,8 @@ func (a *rowsRun) page(cursor *catalog.Cursor, id int64) error {
 	return nil
 }
 
-// codeTimeout is the code of errTimeout.
-const codeTimeout query.Code = "SEARCH_TIMEOUT"
-
 // errTimeout is the error of a query that fails at its timeout.
-var errTimeout = args.Errorf(codeTimeout, "Timeout limit was reached")
+var errTimeout = args.Errorf(query.Timeout, "Timeout limit was reached")
 
 // cursorCommand returns a handler of FT.CURSOR, which calls do with the index and the number of the cursor.
 func cursorCommand(do func(c *command.Ctx, x *catalog.Index, id int64)) func(*command.Ctx) {

@@ -11,6 +11,7 @@ import (
 	"github.com/atomredis/atomredis/internal/command"
 	"github.com/atomredis/atomredis/internal/config"
 	"github.com/atomredis/atomredis/internal/search/index"
+	"github.com/atomredis/atomredis/internal/search/query"
 )
 
 // setting is a setting of the query engine: a directive, and its older name in FT.CONFIG.
@@ -29,6 +30,9 @@ const (
 	unlimited     = 1 << 31
 	unlimitedText = "2147483648"
 	long          = math.MaxInt64
+
+	minTrimDelay = "_MIN_TRIM_DELAY_MS"
+	maxTrimDelay = "_MAX_TRIM_DELAY_MS"
 )
 
 // settings are all settings. Some tune mechanisms that do not exist here; they are accepted and shown, without
@@ -37,6 +41,8 @@ var settings = []setting{
 	{directive: "search-default-dialect", name: "DEFAULT_DIALECT", initial: "1", min: 1, max: 4,
 		help: "The dialect of queries that name none"},
 	{directive: "search-timeout", name: "TIMEOUT", initial: "500", min: 0, max: long, help: "Query (search) timeout"},
+	{directive: "search-_max-foreground-timeout-limit", name: "_MAX_FOREGROUND_TIMEOUT_LIMIT", initial: "0", min: 0, max: long,
+		help: "The longest timeout of a query in ms while search-workers is 0; 0 means no limit"},
 	{directive: "search-on-timeout", name: "ON_TIMEOUT", initial: "return", words: []string{"return", "fail", "return-strict"},
 		help: "What a query answers whose time is up: what it has found, or an error"},
 	{directive: "search-on-oom", name: "ON_OOM", initial: "return", words: []string{"return", "fail", "ignore"},
@@ -72,7 +78,7 @@ var settings = []setting{
 		help: "Has no effect"},
 	{directive: "search-vss-max-resize", name: "VSS_MAX_RESIZE", initial: "0", min: 0, max: math.MaxUint32, help: "Has no effect"},
 	{directive: "search-union-iterator-heap", name: "UNION_ITERATOR_HEAP", initial: "20", min: 1, max: long, help: "Has no effect"},
-	{directive: "search-gc-scan-size", name: "GCSCANSIZE", initial: "100", min: 1, max: long, atStart: true, help: "Has no effect"},
+	{directive: "search-gc-scan-size", name: "GCSCANSIZE", initial: "100", min: 1, max: long, help: "Has no effect"},
 	{directive: "search-fork-gc-run-interval", name: "FORK_GC_RUN_INTERVAL", initial: "30", min: 1, max: long, help: "Has no effect"},
 	{directive: "search-fork-gc-clean-threshold", name: "FORK_GC_CLEAN_THRESHOLD", initial: "100", min: 0, max: long, help: "Has no effect"},
 	{directive: "search-fork-gc-retry-interval", name: "FORK_GC_RETRY_INTERVAL", initial: "5", min: 1, max: long, help: "Has no effect"},
@@ -83,10 +89,12 @@ var settings = []setting{
 	{directive: "search-ext-load", name: "EXTLOAD", atStart: true, help: "Extensions cannot be loaded"},
 	{directive: "search-friso-ini", name: "FRISOINI", atStart: true, help: "Has no effect"},
 	{directive: "search-bg-index-sleep-gap", name: "BG_INDEX_SLEEP_GAP", initial: "100", min: 1, max: long, atStart: true, help: "Has no effect"},
-	{directive: "search-bg-index-sleep-duration-us", initial: "1", min: 1, max: 999999, help: "Has no effect"},
+	{directive: "search-bg-index-sleep-duration-us", name: "BG_INDEX_SLEEP_DURATION_US", initial: "1", min: 1, max: 999999,
+		help: "Has no effect"},
 	{directive: "search-indexer-yield-every-ops", name: "INDEXER_YIELD_EVERY_OPS", initial: "1000", min: 1, max: long, help: "Has no effect"},
 	{directive: "search-_bg-index-mem-pct-thr", name: "_BG_INDEX_MEM_PCT_THR", initial: "100", min: 0, max: 100, help: "Has no effect"},
-	{directive: "search-_bg-index-oom-pause-time", initial: "0", min: 0, max: math.MaxUint32, help: "Has no effect"},
+	{directive: "search-_bg-index-oom-pause-time", name: "_BG_INDEX_OOM_PAUSE_TIME", initial: "0", min: 0, max: math.MaxUint32,
+		help: "Has no effect"},
 	{directive: "search-partial-indexed-docs", name: "PARTIAL_INDEXED_DOCS", initial: "no", isSwitch: true, atStart: true, help: "Has no effect"},
 	{directive: "search-raw-docid-encoding", name: "RAW_DOCID_ENCODING", initial: "no", isSwitch: true, atStart: true, help: "Has no effect"},
 	{directive: "search-no-mem-pools", name: "NO_MEM_POOLS", initial: "no", isSwitch: true, atStart: true, help: "Has no effect"},
@@ -99,9 +107,10 @@ var settings = []setting{
 	{directive: "search-enable-unstable-features", name: "ENABLE_UNSTABLE_FEATURES", initial: "no", isSwitch: true, help: "Has no effect: nothing needs it"},
 	{directive: "search-monitor-expiration", initial: "yes", isSwitch: true, help: "Has no effect: what has expired is never found"},
 	{directive: "search-_info-on-zero-indexes", initial: "no", isSwitch: true, help: "Has no effect"},
-	{directive: "search-_min-trim-delay-ms", initial: "2000", min: 0, max: long, help: "Has no effect"},
-	{directive: "search-_max-trim-delay-ms", initial: "5000", min: 0, max: long, help: "Has no effect"},
-	{directive: "search-_trimming-state-check-delay-ms", initial: "100", min: 0, max: long, help: "Has no effect"},
+	{directive: "search-_min-trim-delay-ms", name: minTrimDelay, initial: "2000", min: 0, max: math.MaxUint32, help: "Has no effect"},
+	{directive: "search-_max-trim-delay-ms", name: maxTrimDelay, initial: "5000", min: 0, max: math.MaxUint32, help: "Has no effect"},
+	{directive: "search-_trimming-state-check-delay-ms", name: "_TRIMMING_STATE_CHECK_DELAY_MS", initial: "100", min: 1, max: math.MaxUint32,
+		help: "Has no effect"},
 	{directive: "search-threads", initial: "20", min: 1, max: long, atStart: true, help: "Has no effect"},
 	{directive: "search-io-threads", initial: "1", min: 1, max: long, atStart: true, help: "Has no effect"},
 	{directive: "search-conn-per-shard", initial: "0", min: 0, max: long, help: "Has no effect"},
@@ -111,13 +120,31 @@ var settings = []setting{
 }
 
 // olderNames are further names of settings in FT.CONFIG.
-var olderNames = map[string]string{"MAXEXPANSIONS": "MAXPREFIXEXPANSIONS"}
+var olderNames = map[string]string{"MAXEXPANSIONS": "MAXPREFIXEXPANSIONS", "PRIVILEGED_THREADS_NUM": "WORKERS_PRIORITY_BIAS_THRESHOLD"}
+
+// retired are settings without a directive. FT.CONFIG shows them, and SET refuses them.
+var retired = []shownSetting{
+	{"GC_POLICY", "fork", "Has no effect"},
+	{"WORKER_THREADS", "0", "Deprecated, see WORKERS"},
+	{"MT_MODE", "MT_MODE_OFF", "Deprecated, see WORKERS"},
+	{"FORK_GC_CLEAN_NUMERIC_EMPTY_NODES", "true", "Has no effect"},
+	{"_FORK_GC_CLEAN_NUMERIC_EMPTY_NODES", "true", "Has no effect"},
+	{"UPGRADE_INDEX", "Upgrade config for upgrading", "Has no effect"},
+	{"OSS_GLOBAL_PASSWORD", "Password: *******", "Has no effect"},
+}
+
+// findRetired returns the position of a name in retired; -1 if it is not there.
+func findRetired(name []byte) int {
+	return slices.IndexFunc(retired, func(s shownSetting) bool { return command.EqualFold(name, strings.ToLower(s.name)) })
+}
 
 func init() {
 	for _, s := range settings {
 		config.Register(config.Directive{Name: s.directive, Default: s.initial, Check: s.check, AtStart: s.atStart})
 	}
 }
+
+var errBadScorer = errors.New("Invalid default scorer value")
 
 // check is the Check of the directive.
 func (s *setting) check(value string) error {
@@ -126,6 +153,9 @@ func (s *setting) check(value string) error {
 		return config.CheckYesNo(value)
 	case s.words != nil:
 		if !slices.ContainsFunc(s.words, func(w string) bool { return strings.EqualFold(w, value) }) {
+			if s.name == "DEFAULT_SCORER" {
+				return errBadScorer
+			}
 			return errors.New("argument(s) must be one of the following: " + strings.Join(s.words, ", "))
 		}
 	case s.max != 0:
@@ -190,17 +220,16 @@ type shownSetting struct{ name, value, help string }
 
 // askedFor returns the settings with a name; a star means all.
 func askedFor(c *command.Ctx, name []byte) (list []shownSetting) {
-	policy := shownSetting{"GC_POLICY", "fork", "Has no effect"}
 	if string(name) == "*" {
 		for i := range settings {
 			if s := &settings[i]; s.name != "" {
 				list = append(list, shownSetting{s.name, s.value(c), s.help})
 			}
 		}
-		return append(list, policy)
+		return append(list, retired...)
 	}
-	if command.EqualFold(name, "gc_policy") {
-		return append(list, policy)
+	if i := findRetired(name); i >= 0 {
+		return append(list, retired[i])
 	}
 	if s, shown := findSetting(name); s != nil {
 		list = append(list, shownSetting{shown, s.value(c), s.help})
@@ -234,20 +263,25 @@ func configHelp(c *command.Ctx) {
 // configSet is FT.CONFIG SET.
 func configSet(c *command.Ctx) {
 	s, _ := findSetting(c.Args[2])
-	if s == nil {
-		c.Err("Invalid option")
+	isRetired := findRetired(c.Args[2]) >= 0
+	if s == nil && !isRetired {
+		c.Err(coded(query.BadOption, "Invalid option"))
 		return
 	}
-	if s.atStart {
-		c.Err("Not modifiable at runtime")
+	if isRetired || s.atStart {
+		c.Err(coded(query.NotSupported, "Not modifiable at runtime"))
 		return
 	}
 	if len(c.Args) < 4 {
-		c.Err("Expected an argument, but none provided")
+		c.Err(coded(query.BadArguments, "Expected an argument, but none provided"))
 		return
 	}
 	value := string(c.Args[3])
-	if e := s.refuse(value); e != "" {
+	e := s.refuse(value)
+	if e == "" {
+		e = s.refuseDelay(c.Host, value)
+	}
+	if e != "" {
 		c.Err(e)
 		return
 	}
@@ -269,34 +303,59 @@ func configSet(c *command.Ctx) {
 	c.W.OK()
 }
 
+// tooLarge are the errors of settings that have their own for a value above the largest.
+var tooLarge = map[string]command.Error{
+	"DEFAULT_DIALECT":            coded(query.BadValue, "Default dialect version cannot be higher than 4"),
+	"WORKERS":                    coded(query.LimitExceeded, "Number of worker threads cannot exceed 16"),
+	"MIN_OPERATION_WORKERS":      coded(query.LimitExceeded, "Number of worker threads cannot exceed 16"),
+	"BM25STD_TANH_FACTOR":        coded(query.LimitExceeded, "BM25STD_TANH_FACTOR must be between 1 and 10000 inclusive"),
+	"BG_INDEX_SLEEP_DURATION_US": coded(query.LimitExceeded, "BG_INDEX_SLEEP_DURATION_US must be between 1 and 999999 (usleep POSIX limit)"),
+	"_BG_INDEX_MEM_PCT_THR":      coded(query.LimitExceeded, "Memory limit for indexing cannot be greater then 100%"),
+	"_NUMERIC_RANGES_PARENTS":    coded(query.BadArguments, "Max depth for range cannot be higher than max depth for balance"),
+}
+
 // refuse returns the error of FT.CONFIG SET for an invalid value.
 func (s *setting) refuse(value string) command.Error {
 	switch {
 	case s.isSwitch:
 		if !strings.EqualFold(value, "true") && !strings.EqualFold(value, "false") {
-			return "Could not convert argument to expected type"
+			return coded(query.BadArguments, "Could not convert argument to expected type")
 		}
 	case s.words != nil:
 		if s.check(value) != nil {
 			if s.name == "DEFAULT_SCORER" {
-				return "Invalid default scorer value"
+				return coded(query.BadValue, errBadScorer.Error())
 			}
-			return command.Error("Invalid " + s.name + " value")
+			return coded(query.BadValue, "Invalid "+s.name+" value")
 		}
 	case s.max != 0:
 		n, err := strconv.ParseInt(value, 10, 64)
 		switch {
 		case err != nil:
-			return "Could not convert argument to expected type"
+			return coded(query.BadArguments, "Could not convert argument to expected type")
 		case s.max == unlimited && n == -1:
-		case s.name == "DEFAULT_DIALECT" && n > s.max:
-			return "Default dialect version cannot be higher than 4"
 		case s.name == "MINSTEMLEN" && n < s.min:
-			return "Minimum stem length cannot be lower than 2"
-		case s.name == "BM25STD_TANH_FACTOR" && n > s.max:
-			return "BM25STD_TANH_FACTOR must be between 1 and 10000 inclusive"
+			return coded(query.Syntax, "Minimum stem length cannot be lower than 2")
+		case n > s.max && tooLarge[s.name] != "":
+			return tooLarge[s.name]
 		case n < s.min || n > s.max:
-			return "Value is outside acceptable bounds"
+			return coded(query.BadArguments, "Value is outside acceptable bounds")
+		}
+	}
+	return ""
+}
+
+// refuseDelay returns the error of FT.CONFIG SET if the least trim delay would not be below the largest.
+func (s *setting) refuseDelay(h command.Host, value string) command.Error {
+	n, _ := strconv.ParseInt(value, 10, 64)
+	switch s.name {
+	case minTrimDelay:
+		if most := integer(h, "search-_max-trim-delay-ms"); n >= most {
+			return coded(query.BadArguments, fmt.Sprintf("%s (%d) must be less than %s (%d)", minTrimDelay, n, maxTrimDelay, most))
+		}
+	case maxTrimDelay:
+		if least := integer(h, "search-_min-trim-delay-ms"); n <= least {
+			return coded(query.BadArguments, fmt.Sprintf("%s (%d) must be greater than %s (%d)", maxTrimDelay, n, minTrimDelay, least))
 		}
 	}
 	return ""

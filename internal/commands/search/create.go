@@ -8,16 +8,19 @@ import (
 	"github.com/atomredis/atomredis/internal/search/catalog"
 	"github.com/atomredis/atomredis/internal/search/expr"
 	"github.com/atomredis/atomredis/internal/search/index"
+	"github.com/atomredis/atomredis/internal/search/query"
 	"github.com/atomredis/atomredis/internal/search/schema"
 	"github.com/atomredis/atomredis/internal/search/value"
 )
 
-const (
-	errExists      command.Error = "Index already exists"
-	errNotDB0      command.Error = "Cannot create index on db != 0"
-	errTooMany     command.Error = "Maximum number of indexes (200000) reached"
-	errUnknownWord command.Error = "Unknown argument"
-	maxIndexes                   = 200_000
+const maxIndexes = 200_000
+
+const errNotDB0 command.Error = "Cannot create index on db != 0"
+
+var (
+	errExists      = coded(query.IndexExists, "Index already exists")
+	errTooMany     = coded(query.LimitExceeded, "Maximum number of indexes (200000) reached")
+	errUnknownWord = coded(query.UnknownArgument, "Unknown argument")
 )
 
 var (
@@ -27,8 +30,13 @@ var (
 	delWord    = []byte("DEL")
 )
 
+// coded returns an error with a code.
+func coded(code query.Code, text string) command.Error { return command.Error(code.With(text)) }
+
 // noSuchIndex is the error for an index that does not exist.
-func noSuchIndex(name []byte) command.Error { return command.Error(name) + ": no such index" }
+func noSuchIndex(name []byte) command.Error {
+	return coded(query.NoIndex, "Index not found: "+string(name))
+}
 
 // find returns the index that an argument names. If there is no such index, or the user may not use it, find writes the error and
 // returns nil.

@@ -57,7 +57,6 @@ const (
 	errNoDocument  command.Error = "Document not found in index"
 	errDocumentOut command.Error = "document was removed"
 	errBadNumber   command.Error = "bad id given"
-	errUnnamed     command.Error = "Unknown index name"
 )
 
 // debugged returns the index that a sub-command names. If there is no such index, it writes the error and returns nil.
@@ -283,7 +282,7 @@ func debugTTL(c *command.Ctx) {
 	x := catalogOf(c).Lookup(string(c.Args[2]))
 	switch {
 	case x == nil:
-		c.Err(errUnnamed)
+		c.Err(noSuchIndex(c.Args[2]))
 	case x.Definition().Temporary == 0:
 		c.Err("Index is not temporary")
 	default:
@@ -295,7 +294,7 @@ func debugTTL(c *command.Ctx) {
 // debugNothing accepts the sub-commands of the garbage collector.
 func debugNothing(c *command.Ctx) {
 	if catalogOf(c).Lookup(string(c.Args[2])) == nil {
-		c.Err(errUnnamed)
+		c.Err(noSuchIndex(c.Args[2]))
 		return
 	}
 	c.W.OK()

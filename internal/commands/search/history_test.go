@@ -335,6 +335,8 @@ func TestAHistoryOfHashesLeavesTheIndexAsOneBuiltAnew(t *testing.T) {
 		search("@area:[WITHIN $s]", "PARAMS", "2", "s", "POLYGON((0 0, 0 5, 5 5, 5 0, 0 0))", "DIALECT", "3"),
 		search("@area:[CONTAINS $s]", "PARAMS", "2", "s", "POINT(2 2)", "DIALECT", "3"),
 		{"FT.TAGVALS", "g"}, {"FT.AGGREGATE", "*", "GROUPBY", "2", "@n", "@u", "REDUCE", "COUNT", "0"},
+		{"FT.AGGREGATE", "*", "GROUPBY", "1", "@g", "REDUCE", "COUNT", "0"}, search("*", "SORTBY", "g", "WITHSORTKEYS"),
+		{"+", "FT.AGGREGATE", "*", "LOAD", "2", "@late", "@g"},
 		{"+", "FT.SEARCH", "@late:[1 5]", "NOCONTENT", "LIMIT", "0", "100", "DIALECT", "2"},
 		{"+", "FT.SEARCH", "ismissing(@late)", "NOCONTENT", "LIMIT", "0", "100", "DIALECT", "2"},
 	}

@@ -56,6 +56,7 @@ type fused struct {
 	text, vector part
 	score        float64
 	explanation  plan.Explanation // of the text's score
+	terms        []string         // that the text search has matched, if the pipeline uses them
 }
 
 // part is the result of one search for a document.
@@ -124,7 +125,8 @@ func newHybridRun(c *command.Ctx, x *catalog.Index, words []string, profiled boo
 		return nil, err
 	}
 	h.fuse()
-	return h, h.start()
+	h.pipeline.Start(h, h, h.interrupt)
+	return h, nil
 }
 
 // readHybrid reads the arguments.
@@ -145,15 +147,6 @@ func readHybrid(c *command.Ctx, x *catalog.Index, words []string) (*hybridRun, e
 	return &hybridRun{rowsRun: &rowsRun{run: r}, h: q}, nil
 }
 
-// start begins the pipeline.
-func (h *hybridRun) start() error {
-	err := h.build()
-	if err == nil {
-		h.pipeline.Start(h, h, h.interrupt)
-	}
-	return err
-}
-
 // build makes the pipeline.
 func (h *hybridRun) build() (err error) {
 	c, q, r := h.c, h.h, h.run
@@ -172,19 +165,19 @@ func (h *hybridRun) build() (err error) {
 	return err
 }
 
-// prepare makes both plans on the present index.
+// prepare brings the index up to date, makes both plans on it, and the pipeline.
 func (h *hybridRun) prepare() (err error) {
 	r := h.run
+	settled := settle(r.c)
 	synonyms := r.x.Synonyms()
 	r.x.View(func(view index.View) {
-		r.def = view.Definition()
-		r.loader.def = r.def
+		r.view(view, settled)
 		var text, vectors query.Node
 		if text, err = treeOf(r.q, r.def, synonyms, view.Lookup); err != nil {
 			return
 		}
 		if query.Any(text, isVector) {
-			err = args.Errorf(query.BadArguments, "Vector expressions are not allowed in FT.HYBRID SEARCH")
+			err = args.Errorf(query.VectorNotAllowed, "Vector expressions are not allowed in FT.HYBRID SEARCH")
 			return
 		}
 		query.IgnoreTags(text)
@@ -198,6 +191,9 @@ func (h *hybridRun) prepare() (err error) {
 		}
 		h.vectors, err = plan.New(vectors, view, o)
 	})
+	if err == nil {
+		err = h.build()
+	}
 	return err
 }
 
@@ -223,14 +219,14 @@ func (h *hybridRun) vectorTree(view index.View) (query.Node, error) {
 	field, ok := h.def.Lookup(v.Field)
 	switch {
 	case !ok:
-		return nil, args.Errorf(query.Syntax, "Unknown field at offset 0 near %s", v.Field)
+		return nil, args.Errorf(query.Syntax, "Unknown field `%s`", v.Field)
 	case field.Kind != query.VectorKind:
-		return nil, args.Errorf(query.Syntax, "Expected a VECTOR field at offset 0 near %s", v.Field)
+		return nil, args.Errorf(query.Syntax, "Expected a VECTOR field `%s`", v.Field)
 	}
 	h.metric = field.Vector.Metric
 	vector, ok := h.h.Params[v.Param]
 	if !ok {
-		return nil, args.Errorf(query.NoParameter, "No such parameter `%s`", v.Param)
+		return nil, args.Errorf(query.NoParameter, "Parameter not found `%s`", v.Param)
 	}
 	var filter query.Node
 	if v.Filter != "" {
@@ -241,9 +237,9 @@ func (h *hybridRun) vectorTree(view index.View) (query.Node, error) {
 		case err != nil:
 			return nil, err
 		case query.Any(filter, isVector):
-			return nil, args.Errorf(query.BadArguments, "Vector expressions are not allowed in FT.HYBRID VSIM FILTER")
+			return nil, args.Errorf(query.VectorNotAllowed, "Vector expressions are not allowed in FT.HYBRID VSIM FILTER")
 		case query.Any(filter, func(n query.Node) bool { return n.Of().Weight != 1 }):
-			return nil, args.Errorf(query.BadArguments, "Weight attributes are not allowed in FT.HYBRID VSIM FILTER")
+			return nil, args.Errorf(query.WeightNotAllowed, "Weight attributes are not allowed in FT.HYBRID VSIM FILTER")
 		}
 		if _, all := filter.(*query.All); all {
 			filter = nil
@@ -286,8 +282,16 @@ func (h *hybridRun) search() error {
 	for _, hit := range hits {
 		h.text = append(h.text, candidate{find(hit.ID, hit.Doc), hit.Score})
 	}
-	if h.h.ExplainScore && len(hits) > 0 {
-		h.plan.Visit(hits, func(hit *plan.Hit) { h.byID[hit.ID].explanation = h.plan.Explain() })
+	if terms := h.pipeline.UsesTerms(); (terms || h.h.ExplainScore) && len(hits) > 0 {
+		h.plan.Visit(hits, func(hit *plan.Hit) {
+			o := h.byID[hit.ID]
+			if h.h.ExplainScore {
+				o.explanation = h.plan.Explain()
+			}
+			if terms {
+				o.terms = termsOf(h.plan)
+			}
+		})
 	}
 	if err := h.timedOut(); err != nil {
 		return err
@@ -337,7 +341,7 @@ func (h *hybridRun) Next(r *aggregate.Row) (bool, error) {
 	}
 	o := h.fused[h.at]
 	h.at++
-	r.Doc, r.Ref = o.id, o.doc
+	r.Doc, r.Ref, r.Terms = o.id, o.doc, o.terms
 	if o.sent != nil {
 		r.Ref = o.sent
 	}
@@ -429,6 +433,9 @@ func (h *hybridRun) warnings() []string {
 	}
 	if h.pipeline.Stopped() && !slices.ContainsFunc(warnings, func(text string) bool { return strings.HasPrefix(text, timeoutWarning) }) {
 		warnings = append(warnings, timeoutWarning+" (POST PROCESSING)")
+	}
+	if h.capped {
+		warnings = append(warnings, cappedWarning)
 	}
 	return warnings
 }

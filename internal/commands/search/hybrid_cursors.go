@@ -52,7 +52,7 @@ func (h *hybridRun) listed(found []candidate, near bool) (*rowsRun, error) {
 	if near {
 		of = h.vectors
 	}
-	a := &rowsRun{run: &run{c: r.c, x: r.x, q: r.q, scorer: r.scorer, def: r.def, plan: of, loader: r.loader, deadline: r.deadline}}
+	a := &rowsRun{run: &run{c: r.c, x: r.x, q: r.q, scorer: r.scorer, def: r.def, plan: of.Result(), loader: r.loader, deadline: r.deadline}}
 	var plan aggregate.Plan
 	for _, step := range h.q.Plan.Steps {
 		if load, ok := step.(*aggregate.Load); ok {

@@ -60,7 +60,8 @@ func (h *hybridRun) writeProfiled(p *profiling, rows []hybridRow, shards ...stri
 	}
 }
 
-// searches returns this shard's measurements, as encoded for clients.
+// searches returns this shard's measurements, as encoded for clients. Redis loads and fetches the rows of each search
+// in steps of their own; here their time is in that of the others.
 func (p *profiling) searches(h *hybridRun) string {
 	now := time.Now()
 	w := &resp.Writer{Proto: h.c.W.Proto}
@@ -70,19 +71,24 @@ func (p *profiling) searches(h *hybridRun) string {
 	}
 	searches.name("SEARCH")
 	read, scored := h.plan.Spent()
-	p.writeSearch(w, now, h.plan, []aggregate.Stage{{Type: "Index", Time: read, Rows: h.plan.Total()},
-		{Type: "Scorer", Time: scored, Rows: h.plan.Total()}, {Type: "Sorter", Time: h.textTime - read - scored, Rows: len(h.text)}})
+	p.writeSearch(w, now, h.plan, h.plan.Profile(), []aggregate.Stage{{Type: "Index", Time: read, Rows: h.plan.Total()},
+		{Type: "Scorer", Time: scored, Rows: h.plan.Total()}, {Type: "Sorter", Time: h.textTime - read - scored, Rows: len(h.text)},
+		{Type: "Loader", Rows: len(h.text)}, {Type: "Depleter", Rows: len(h.text)}})
 	searches.name("VSIM")
 	read, _ = h.vectors.Spent()
-	p.writeSearch(w, now, h.vectors, []aggregate.Stage{{Type: "Index", Time: read, Rows: h.vectors.Total()},
-		{Type: "Metrics Applier", Rows: h.vectors.Total()}, {Type: "Sorter", Time: h.nearTime - read, Rows: len(h.near)},
-		{Type: "Vector Normalizer", Rows: len(h.near)}})
+	near := h.vectors.Profile()
+	if near.Type == plan.RangeByID { // its documents are then sorted by distance
+		near.Type = plan.RangeByScore
+	}
+	p.writeSearch(w, now, h.vectors, near, []aggregate.Stage{{Type: "Index", Time: read, Rows: h.vectors.Total()},
+		{Type: "Metrics Applier", Rows: h.vectors.Total()}, {Type: "Vector Normalizer", Time: h.nearTime - read, Rows: len(h.near)},
+		{Type: "Loader", Rows: len(h.near)}, {Type: "Depleter", Rows: len(h.near)}})
 	searches.end()
 	return string(w.Buf)
 }
 
 // writeSearch writes the measurements of one search.
-func (p *profiling) writeSearch(w *resp.Writer, now time.Time, of *plan.Plan, steps []aggregate.Stage) {
+func (p *profiling) writeSearch(w *resp.Writer, now time.Time, of *plan.Plan, iterators plan.Profile, steps []aggregate.Stage) {
 	one := newPairs(w)
 	p.writeTimes(one, now)
 	warnings := of.Warnings()
@@ -91,7 +97,7 @@ func (p *profiling) writeSearch(w *resp.Writer, now time.Time, of *plan.Plan, st
 	}
 	writeWarning(one, warnings)
 	one.name("Iterators profile")
-	p.writeIterator(w, of.Profile())
+	p.writeIterator(w, iterators)
 	p.writeStages(one, steps)
 	one.end()
 }

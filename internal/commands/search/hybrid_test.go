@@ -112,6 +112,13 @@ func TestSimilaritiesOfVectors(t *testing.T) {
 	}
 }
 
+// Rows of the vector search alone have no terms.
+func TestHybridTellsTermsToItsPipeline(t *testing.T) {
+	send := hybridIndex(t)
+	reply := send("FT.HYBRID x SEARCH red VSIM @v $q KNN 2 K 2 LOAD 1 @__key APPLY matched_terms() AS m PARAMS 2 q", vector(1, 1))
+	require.Contains(t, reply, "+results *3 *4 __key d:2 m *1 red *4 __key d:1 m *1 red *4 __key d:4 m $-1 ", reply)
+}
+
 func TestHybridExplainsScores(t *testing.T) {
 	send := hybridIndex(t)
 	const first = "*2 +score *2 0.03252247488101534 *2 +final score: 1 / (constant 60.00 + rank 2) + 1 / (constant 60.00 + rank 1) = " +
@@ -134,41 +141,47 @@ func TestHybridExplainsScores(t *testing.T) {
 
 func TestHybridRefusesWhatTheIndexLacks(t *testing.T) {
 	send := hybridIndex(t)
+	const parameters = " (Error parsing vector similarity parameters)"
 	for words, want := range map[string]string{
-		"nope SEARCH red VSIM @v $q":                                     "-No such index nope",
-		"x SEARCH red VSIM @none $q":                                     "-Unknown field at offset 0 near none",
-		"x SEARCH red VSIM @n $q":                                        "-Expected a VECTOR field at offset 0 near n",
-		"x SEARCH red VSIM @v $p":                                        "-No such parameter `p`",
-		"x SEARCH @none:red VSIM @v $q":                                  "-Unknown field at offset 0 near none",
-		"x SEARCH red SCORER none VSIM @v $q":                            "-No such scorer none",
-		"x SEARCH red VSIM @v $q FILTER red=>{$weight:2}":                "-Weight attributes are not allowed in FT.HYBRID VSIM FILTER",
-		"x SEARCH red VSIM @v $q LOAD 1 @t GROUPBY 1 @none":              "-No such property `none`",
-		"x SEARCH red VSIM @v $q KNN 2 K 1 YIELD_SCORE_AS n":             "-Property `n` already exists in schema",
-		"x SEARCH red YIELD_SCORE_AS a VSIM @v $q YIELD_SCORE_AS a":      "-Property `a` specified more than once",
-		"x SEARCH red VSIM @v $q FORMAT EXPAND":                          "-EXPAND format is only supported with RESP3",
-		"x SEARCH red VSIM @v $q FILTER 5 red POLICY ADHOC BATCH_SIZE 4": "-Error parsing vector similarity parameters: 'batch size' is irrelevant for the selected policy",
-		"x SEARCH red VSIM @v $q KNN 4 K 1 EF_RUNTIME 5":                 "-Error parsing vector similarity parameters: Invalid option",
+		"nope SEARCH red VSIM @v $q":                                     "-SEARCH_INDEX_NOT_FOUND Index not found: nope",
+		"x SEARCH red VSIM @none $q":                                     "-SEARCH_SYNTAX Unknown field `none`",
+		"x SEARCH red VSIM @n $q":                                        "-SEARCH_SYNTAX Expected a VECTOR field `n`",
+		"x SEARCH red VSIM @v $p":                                        "-SEARCH_PARAM_NOT_FOUND Parameter not found `p`",
+		"x SEARCH @none:red VSIM @v $q":                                  "-SEARCH_SYNTAX Unknown field at offset 0 near none",
+		"x SEARCH red SCORER none VSIM @v $q":                            "-SEARCH_QUERY_BAD No such scorer none",
+		"x SEARCH red VSIM @v $q FILTER red=>{$weight:2}":                "-SEARCH_WEIGHT_NOT_ALLOWED Weight attributes are not allowed in FT.HYBRID VSIM FILTER",
+		"x SEARCH red VSIM @v $q LOAD 1 @t GROUPBY 1 @none":              "-SEARCH_PROP_NOT_FOUND No such property `none`",
+		"x SEARCH red VSIM @v $q KNN 2 K 1 YIELD_SCORE_AS n":             "-SEARCH_INDEX_EXISTS Property `n` already exists in schema",
+		"x SEARCH red YIELD_SCORE_AS a VSIM @v $q YIELD_SCORE_AS a":      "-SEARCH_FIELD_DUP Property `a` specified more than once",
+		"x SEARCH red VSIM @v $q FORMAT EXPAND":                          "-SEARCH_VALUE_BAD EXPAND format is only supported with RESP3",
+		"x SEARCH red VSIM @v $q FILTER 5 red POLICY ADHOC BATCH_SIZE 4": "-SEARCH_ADHOC_BATCH_SIZE_IRRELEVANT 'batch size' is irrelevant for the selected policy" + parameters,
+		"x SEARCH red VSIM @v $q KNN 4 K 1 EF_RUNTIME 5":                 "-SEARCH_OPTION_INVALID Invalid option" + parameters,
 	} {
 		require.Equal(t, want, send("FT.HYBRID "+words+" PARAMS 2 q", vector(1, 1)), words)
 	}
 	vectorQuery := strings.Fields("FT.HYBRID x SEARCH red VSIM @v $q PARAMS 2 q")
 	vectorQuery[3] = "@v:[VECTOR_RANGE 1 $q]"
-	require.Equal(t, "-Vector expressions are not allowed in FT.HYBRID SEARCH", send("", append(vectorQuery, vector(1, 1))...))
+	require.Equal(t, "-SEARCH_VECTOR_NOT_ALLOWED Vector expressions are not allowed in FT.HYBRID SEARCH", send("", append(vectorQuery, vector(1, 1))...))
 	require.Contains(t, send("FT.HYBRID x SEARCH red VSIM @v $q PARAMS 2 q", "short"), "query vector blob size (5) does not match")
 }
 
 func TestProfileOfHybrid(t *testing.T) {
 	send := hybridIndex(t)
 	reply := send("FT.PROFILE x HYBRID QUERY SEARCH red VERBATIM")
-	require.Equal(t, "-Unknown argument `VERBATIM` in SEARCH", reply)
+	require.Equal(t, "-SEARCH_ARG_UNRECOGNIZED Unknown argument `VERBATIM` in SEARCH", reply)
 	reply = send("FT.PROFILE x HYBRID QUERY SEARCH red VSIM @v $q KNN 2 K 1 PARAMS 2 q", vector(1.25, 0.25))
 	for _, part := range []string{
 		"*9 +total_results :2 +results *2 *4 __key d:2 ", "+execution_time … *4 +Shards *1 *4 +SEARCH *14 +Total profile time … ",
-		"+Warning *1 +None +Iterators profile ", "+VSIM *14 ", "+Vector search mode +STANDARD_KNN ",
+		"+Warning *1 +None +Iterators profile ",
+		"+Type +Loader +Time … +Results processed :2 *6 +Type +Depleter +Time … +Results processed :2 +VSIM *14 ",
+		"+Type +Vector Normalizer +Time … +Results processed :1 *6 +Type +Loader +Time … +Results processed :1 *6 +Type +Depleter ",
+		"+Vector search mode +STANDARD_KNN ",
 		"+Coordinator *4 +Warning *1 +None +Result processors profile *2 *6 +Type +Hybrid Merger +Time … +Results processed :2 *6 +Type +Sorter ",
 	} {
 		require.Contains(t, reply, part)
 	}
+	reply = send("FT.PROFILE x HYBRID QUERY SEARCH red VSIM @v $q RANGE 2 RADIUS 5 PARAMS 2 q", vector(1, 1))
+	require.Contains(t, reply, "+Type +METRIC SORTED BY SCORE - VECTOR DISTANCE ")
 	send("HELLO 3")
 	require.Contains(t, send("FT.PROFILE x HYBRID QUERY SEARCH red VSIM @v $q PARAMS 2 q", vector(1.25, 0.25)), "%5 +total_results :4 ")
 }
@@ -184,5 +197,10 @@ func TestCursorsOfHybrid(t *testing.T) {
 		require.Regexp(t, `^\*2 \*2 :1 \*4 __key d:\d __score [0-9.]+ :`+id+" ?$", page)
 		require.Equal(t, "+OK", strings.TrimSpace(send("FT.CURSOR DEL x "+id)))
 	}
+	// The rest of a pipeline does not count, whatever it would cost.
+	reply = send("FT.HYBRID x SEARCH red VSIM @v $q LOAD 1 @__key FILTER 1==1 WITHCURSOR COUNT 1 PARAMS 2 q", vector(1.25, 0.25))
+	ids = regexp.MustCompile(`^\*6 \+SEARCH :(\d+) `).FindStringSubmatch(reply)
+	require.Len(t, ids, 2, reply)
+	require.Regexp(t, `^\*2 \*2 :1 \*4 __key d:\d __score [0-9.]+ :`+ids[1]+" ?$", send("FT.CURSOR READ x "+ids[1]))
 	require.Contains(t, send("FT.PROFILE x HYBRID QUERY SEARCH red VSIM @v $q WITHCURSOR PARAMS 2 q", vector(1, 1)), "-FT.PROFILE does not support cursor")
 }

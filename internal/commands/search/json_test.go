@@ -39,12 +39,12 @@ func failureOf(t *testing.T, field []string, json string) string {
 
 func TestJSONValuesThatDoNotFitTheirField(t *testing.T) {
 	const (
-		text     = "TEXT/TAG fields can only contain strings or nulls"
-		numbers  = "NUMERIC fields can only contain numeric or nulls"
-		isText   = "Invalid JSON type: String type can represent only TEXT, TAG, GEO or GEOMETRY field"
-		isNumber = "Invalid JSON type: Numeric type can represent only NUMERIC field"
-		isBool   = "Invalid JSON type: Boolean type can be represent only TAG field"
-		isObject = "Invalid JSON type: Object type can represent only GEOMETRY fields"
+		text     = "SEARCH_VALUE_BAD TEXT/TAG fields can only contain strings or nulls"
+		numbers  = "SEARCH_VALUE_BAD NUMERIC fields can only contain numeric or nulls"
+		isText   = "SEARCH_JSON_TYPE_INVALID Invalid JSON type: String type can represent only TEXT, TAG, GEO or GEOMETRY field"
+		isNumber = "SEARCH_JSON_TYPE_INVALID Invalid JSON type: Numeric type can represent only NUMERIC field"
+		isBool   = "SEARCH_JSON_TYPE_INVALID Invalid JSON type: Boolean type can be represent only TAG field"
+		isObject = "SEARCH_JSON_TYPE_INVALID Invalid JSON type: Object type can represent only GEOMETRY fields"
 	)
 	for _, test := range []struct{ kind, path, json, failure string }{
 		{"TEXT", "$.v", `"a b"`, ""}, {"TEXT", "$.v", `["a",null,"b"]`, ""}, {"TEXT", "$.v", "null", ""}, {"TEXT", "$.v", "[]", ""},
@@ -54,15 +54,15 @@ func TestJSONValuesThatDoNotFitTheirField(t *testing.T) {
 		{"TAG", "$.v[*]", `["a",{"b":1}]`, text}, {"TAG", "$.v", "2.5", isNumber}, {"TAG", "$.v", "{}", isObject},
 		{"NUMERIC", "$.v", "-1.5e3", ""}, {"NUMERIC", "$.v", "[1,null,2.5]", ""}, {"NUMERIC", "$.v[*]", "[1,2]", ""}, {"NUMERIC", "$.v", `"1"`, isText},
 		{"NUMERIC", "$.v", "false", isBool}, {"NUMERIC", "$.v", `[1,"2"]`, numbers}, {"NUMERIC", "$.v[*]", "[[1],[2]]", numbers},
-		{"GEO", "$.v", `"1,2"`, ""}, {"GEO", "$.v", `["1,2","3,4"]`, ""}, {"GEO", "$.v", `"x"`, "Invalid geo string"}, {"GEO", "$.v", "1", isNumber},
+		{"GEO", "$.v", `"1,2"`, ""}, {"GEO", "$.v", `["1,2","3,4"]`, ""}, {"GEO", "$.v", `"x"`, "SEARCH_PARSE_ARGS Invalid geo string: missing separator"}, {"GEO", "$.v", "1", isNumber},
 		{"GEO", "$.v", "[1,2]", text}, {"GEO", "$.v", "[]", ""},
-		{"GEOSHAPE", "$.v", "[1]", "Invalid JSON type: Array type cannot represent GEOMETRY field"}, {"GEOSHAPE", "$.v", "1", isNumber},
-		{"GEOSHAPE", "$.v", "{}", "Object type is not supported"}, {"GEOSHAPE", "$.v", "null", ""},
+		{"GEOSHAPE", "$.v", "[1]", "SEARCH_JSON_TYPE_INVALID Invalid JSON type: Array type cannot represent GEOMETRY field"}, {"GEOSHAPE", "$.v", "1", isNumber},
+		{"GEOSHAPE", "$.v", "{}", "SEARCH_GENERIC Object type is not supported"}, {"GEOSHAPE", "$.v", "null", ""},
 		{"VECTOR", "$.v", `"ab"`, isText}, {"VECTOR", "$.v", "7", isNumber}, {"VECTOR", "$.v", "true", isBool}, {"VECTOR", "$.v", "{}", isObject},
-		{"VECTOR", "$.v", "[]", "Empty array for vector field on JSON document"}, {"VECTOR", "$.v", "[1]", "Invalid vector length. Expected 2, got 1"},
-		{"VECTOR", "$.v", `[1,"2"]`, "Invalid vector element at index 1"}, {"VECTOR", "$.v", "null", ""},
-		{"VECTOR", "$.v[*]", "[[1,2],3]", "VECTOR fields can only contain arrays or nulls"},
-		{"VECTOR", "$.v", "[[1,2],[3]]", "Invalid vector length. Expected 2, got 1"},
+		{"VECTOR", "$.v", "[]", "SEARCH_VALUE_BAD Empty array for vector field on JSON document"}, {"VECTOR", "$.v", "[1]", "SEARCH_VECTOR_LEN_BAD Invalid vector length. Expected 2, got 1"},
+		{"VECTOR", "$.v", `[1,"2"]`, "SEARCH_GENERIC Invalid vector element at index 1"}, {"VECTOR", "$.v", "null", ""},
+		{"VECTOR", "$.v[*]", "[[1,2],3]", "SEARCH_VALUE_BAD VECTOR fields can only contain arrays or nulls"},
+		{"VECTOR", "$.v", "[[1,2],[3]]", "SEARCH_VECTOR_LEN_BAD Invalid vector length. Expected 2, got 1"},
 	} {
 		require.Equal(t, test.failure, failureOf(t, fieldOf(test.kind, test.path), test.json), "%v", test)
 	}
@@ -128,11 +128,11 @@ func TestJSONDocumentsInReplies(t *testing.T) {
 		send("FT.SEARCH", "x", "@n:[10 10]", "FORMAT", "EXPAND", "DIALECT", "3"))
 	require.Equal(t, head+"%2 list *2 ,2.5 ,1 n *1 ,10"+tail,
 		send("FT.SEARCH", "x", "@n:[10 10]", "RETURN", "2", "list", "n", "FORMAT", "EXPAND", "DIALECT", "3"))
-	require.Equal(t, "-EXPAND format requires dialect 3 or greater", send("FT.SEARCH", "x", "*", "FORMAT", "EXPAND", "DIALECT", "2"))
+	require.Equal(t, "-SEARCH_LIMIT_OVER EXPAND format requires dialect 3 or greater", send("FT.SEARCH", "x", "*", "FORMAT", "EXPAND", "DIALECT", "2"))
 	s.Step("FT.CREATE y SCHEMA n NUMERIC")
-	require.Equal(t, "-EXPAND format is only supported with JSON", send("FT.SEARCH", "y", "*", "FORMAT", "EXPAND", "DIALECT", "3"))
+	require.Equal(t, "-SEARCH_VALUE_BAD EXPAND format is only supported with JSON", send("FT.SEARCH", "y", "*", "FORMAT", "EXPAND", "DIALECT", "3"))
 	s.Step("HELLO 2")
-	require.Equal(t, "-EXPAND format is only supported with RESP3", send("FT.SEARCH", "x", "*", "FORMAT", "EXPAND", "DIALECT", "3"))
+	require.Equal(t, "-SEARCH_VALUE_BAD EXPAND format is only supported with RESP3", send("FT.SEARCH", "x", "*", "FORMAT", "EXPAND", "DIALECT", "3"))
 
 	require.Equal(t, "+OK", send("JSON.SET", "d:3", "$", `{"n":9007199254740993}`))
 	require.Equal(t, "*3 :1 d:3 *2 $.n 9007199254740993", send("FT.SEARCH", "x", "@n:[100 inf]", "RETURN", "1", "$.n"))

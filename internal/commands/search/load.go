@@ -20,6 +20,7 @@ type loader struct {
 	dialect int
 	expand  bool // JSON values become values of RESP3
 	paths   index.Paths
+	forward *index.Forward // of the plan; nil if all values are read from documents
 }
 
 // column is a part of a document in replies.
@@ -183,6 +184,21 @@ func (l *loader) stored(e *engine.Entry, d *docs.Doc, c column) value.Value {
 		return value.Value{}
 	}
 	return l.value(e, d, c)
+}
+
+// known returns the value of a column of the plan's document id, as stored returns it; ok is false if the document must
+// be read: also if it is gone or has changed, so that its row is as if all values were read.
+func (l *loader) known(id uint64, d *docs.Doc, c column) (v value.Value, ok bool) {
+	f := c.field
+	if l.forward == nil || f == nil || !l.forward.Has(f) || !l.forward.Current(id) {
+		return v, false
+	}
+	if f.Kind == query.NumericKind {
+		n, ok := l.forward.Number(d, f)
+		return value.Num(n), ok
+	}
+	text, ok := l.forward.Tag(id, d, f)
+	return value.Str(text), ok
 }
 
 // typed converts a field of LOAD * to its type in the schema.

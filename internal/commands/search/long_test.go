@@ -256,7 +256,7 @@ func TestTimeLimitHoldsEverywhere(t *testing.T) {
 			case policy == "fail" && strings.HasPrefix(line, "FT.PROFILE"):
 				require.Contains(t, got, `[+"Timeout limit was reached"]`, line)
 			case policy == "fail":
-				require.Equal(t, "-Timeout limit was reached", got, line)
+				require.Equal(t, "-SEARCH_TIMEOUT Timeout limit was reached", got, line)
 			default:
 				require.NotEqual(t, "-", got[:1], line)
 				require.Less(t, strings.Count(got, "d:"), manyDocs/2, line)

@@ -21,9 +21,9 @@ func checkSummary(q *request.Request, def *schema.Definition) error {
 	case q.Summary.Empty():
 		return nil
 	case def.Source == schema.JSON:
-		return args.Errorf(query.BadArguments, "HIGHLIGHT/SUMMARIZE is not supported with JSON indexes")
+		return args.Errorf(query.Invalid, "HIGHLIGHT/SUMMARIZE is not supported with JSON indexes")
 	case def.NoHighlight || def.NoOffsets:
-		return args.Errorf(query.BadArguments, "Cannot use HIGHLIGHT/SUMMARIZE because NOOFSETS was specified at index level")
+		return args.Errorf(query.Invalid, "Cannot use HIGHLIGHT/SUMMARIZE because NOOFSETS was specified at index level")
 	}
 	return nil
 }
@@ -36,20 +36,20 @@ func checkMarked(q *request.Request, def *schema.Definition) error {
 	if !q.HasReturn {
 		for _, name := range q.Summary.Names() {
 			if _, ok := def.Lookup(name); !ok {
-				return args.Errorf(query.BadArguments, "No such property `%s`", name)
+				return args.Errorf(query.NoProperty, "No such property `%s`", name)
 			}
 		}
 		return nil
 	}
 	for _, f := range q.Return {
 		if _, ok := def.Lookup(f.Path); !ok && q.Summary.For(f.Name) != (summary.Style{}) {
-			return args.Errorf(query.BadArguments, "Property `%s` is not in schema", f.Name)
+			return args.Errorf(query.Invalid, "Property `%s` is not in schema", f.Name)
 		}
 	}
 	return nil
 }
 
-// mark highlights and summarizes the texts of a row.
+// mark highlights and summarizes the texts of a row. A text that is no text field of the index has no hits.
 func (r *run) mark(o *row) {
 	var m *marker
 	for i := range o.fields {
@@ -60,6 +60,7 @@ func (r *run) mark(o *row) {
 		}
 		known, ok := r.def.Lookup(f.name)
 		if !ok || known.Kind != query.TextKind {
+			f.value = value.Str(style.WithoutHits(f.value.Text()))
 			continue
 		}
 		if m == nil {

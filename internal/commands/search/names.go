@@ -39,7 +39,7 @@ func aliasAdd(c *command.Ctx, quiet bool) {
 		c.Journal(aliasAddWord, c.Args[1], c.Args[2])
 		note(c, catalog.AliasItem, alias, false, false)
 	case !quiet:
-		c.Err("Alias already exists")
+		c.Err(coded(query.IndexExists, "Alias already exists"))
 		return
 	}
 	c.W.OK()
@@ -62,10 +62,10 @@ func aliased(c *command.Ctx) *catalog.Index {
 	case x == nil:
 		return nil
 	case cat.Named(string(c.Args[2])) == nil:
-		c.Err("Unknown index name (or name is an alias itself)")
+		c.Err(coded(query.NoIndex, "Unknown index name (or name is an alias itself)"))
 		return nil
 	case cat.Named(string(c.Args[1])) != nil:
-		c.Err("Alias conflicts with an existing index name")
+		c.Err(coded(query.AliasConflict, "Alias conflicts with an existing index name"))
 		return nil
 	}
 	return x
@@ -79,7 +79,7 @@ func aliasDel(c *command.Ctx, quiet bool) {
 		case quiet:
 			c.W.OK()
 		case cat.Named(alias) != nil:
-			c.Err("Alias does not belong to provided spec")
+			c.Err(coded(query.NoIndex, "Alias does not belong to provided spec"))
 		default:
 			c.Err("Alias does not exist")
 		}
@@ -91,10 +91,10 @@ func aliasDel(c *command.Ctx, quiet bool) {
 	c.W.OK()
 }
 
-// aliasList is FT.ALIASLIST. It accepts no alias in place of an index, and its errors have codes, as in its release.
+// aliasList is FT.ALIASLIST. It accepts no alias in place of an index.
 func aliasList(c *command.Ctx) {
 	if catalogOf(c).Named(string(c.Args[1])) == nil {
-		c.Err("SEARCH_INDEX_NOT_FOUND Index not found: " + command.Error(c.Args[1]))
+		c.Err(noSuchIndex(c.Args[1]))
 		return
 	}
 	if x := find(c, c.Args[1]); x != nil {
@@ -194,10 +194,10 @@ func tagVals(c *command.Ctx) {
 	f, ok := x.Definition().Lookup(string(c.Args[2]))
 	switch {
 	case !ok:
-		c.Err("No such field")
+		c.Err(coded(query.BadAttribute, "No such field"))
 		return
 	case f.Kind != query.TagKind:
-		c.Err("Not a tag field")
+		c.Err(coded(query.BadAttribute, "Not a tag field"))
 		return
 	}
 	if !spread(c, func(f *fan) { f.tags() }) {

@@ -1,6 +1,7 @@
 package search
 
 import (
+	"errors"
 	"strconv"
 
 	"github.com/atomredis/atomredis/engine"
@@ -9,6 +10,8 @@ import (
 	"github.com/atomredis/atomredis/internal/search/catalog"
 	"github.com/atomredis/atomredis/internal/search/expr"
 	"github.com/atomredis/atomredis/internal/search/index"
+	"github.com/atomredis/atomredis/internal/search/query"
+	"github.com/atomredis/atomredis/internal/search/schema"
 	"github.com/atomredis/atomredis/internal/search/text"
 	"github.com/atomredis/atomredis/internal/search/value"
 )
@@ -20,8 +23,7 @@ type added struct {
 	score                      []byte
 	language, payload          []byte
 	replace, partial, noCreate bool
-	condition                  *expr.Expr
-	names                      []string // names in the condition, by slot
+	condition                  string   // of IF; "" without IF
 	fields                     [][]byte // names and values
 }
 
@@ -33,15 +35,11 @@ func add(c *command.Ctx) {
 		c.Err(command.WrongArity(c.Cmd))
 		return
 	}
-	if catalogOf(c).Lookup(string(c.Args[1])) == nil {
-		c.Err("Unknown index name")
-		return
-	}
 	x := find(c, c.Args[1])
 	if x == nil {
 		return
 	}
-	a, e := readAdded(c, x)
+	a, e := readAdded(c)
 	if e != "" {
 		c.Err(e)
 		return
@@ -52,14 +50,22 @@ func add(c *command.Ctx) {
 	case !ok:
 		return
 	case entry != nil && !a.replace:
-		c.Err("Document already exists")
+		c.Err(coded(query.DocumentExists, "Document already exists"))
 		return
 	case entry == nil && a.noCreate:
-		c.Err("Document does not exist")
+		c.Err(coded(query.NoDocument, "Document does not exist"))
 		return
-	case entry != nil && a.condition != nil && !a.holds(entry):
-		c.W.Simple("NOADD")
-		return
+	}
+	if entry != nil && a.condition != "" {
+		holds, err := a.holds(entry, x.Definition())
+		if err != nil {
+			c.Err(command.Error(err.Error()))
+			return
+		}
+		if !holds {
+			c.W.Simple("NOADD")
+			return
+		}
 	}
 	def := x.Definition()
 	fields := a.fields
@@ -98,19 +104,19 @@ func isOne(score []byte) bool {
 }
 
 // readAdded reads the arguments of FT.ADD after the key.
-func readAdded(c *command.Ctx, x *catalog.Index) (a *added, e command.Error) {
+func readAdded(c *command.Ctx) (a *added, e command.Error) {
 	a = &added{score: c.Args[3]}
 	score, err := strconv.ParseFloat(string(a.score), 64)
 	if err != nil {
-		return nil, "Could not parse document score"
+		return nil, coded(query.AddArguments, "Could not parse document score")
 	}
 	if !(score >= 0 && score <= 1) {
-		return nil, "Score must be between 0 and 1"
+		return nil, coded(query.AddArguments, "Score must be between 0 and 1")
 	}
 	rest := c.Args[4:]
 	value := func(option string, to *[]byte) command.Error {
 		if len(rest) == 0 {
-			return command.Error("Parsing error for document option " + option + ": Expected an argument, but none provided")
+			return coded(query.AddArguments, "Parsing error for document option "+option+": Expected an argument, but none provided")
 		}
 		*to, rest = rest[0], rest[1:]
 		return ""
@@ -121,7 +127,7 @@ func readAdded(c *command.Ctx, x *catalog.Index) (a *added, e command.Error) {
 		switch {
 		case command.EqualFold(word, "fields"):
 			if len(rest)%2 != 0 {
-				return nil, "Fields must be specified in FIELD VALUE pairs"
+				return nil, coded(query.AddArguments, "Fields must be specified in FIELD VALUE pairs")
 			}
 			a.fields = append([][]byte(nil), rest...)
 			return a, ""
@@ -136,7 +142,7 @@ func readAdded(c *command.Ctx, x *catalog.Index) (a *added, e command.Error) {
 				return nil, e
 			}
 			if _, ok := text.ParseLanguage(string(a.language)); !ok {
-				return nil, "Unsupported language"
+				return nil, coded(query.AddArguments, "Unsupported language")
 			}
 		case command.EqualFold(word, "payload"):
 			if e := value("PAYLOAD", &a.payload); e != "" {
@@ -147,38 +153,38 @@ func readAdded(c *command.Ctx, x *catalog.Index) (a *added, e command.Error) {
 			if e := value("IF", &condition); e != "" {
 				return nil, e
 			}
-			if e := a.parseCondition(string(condition), x); e != "" {
-				return nil, e
-			}
+			a.condition = string(condition)
 		default:
-			return nil, command.Error("Unknown keyword `" + string(word) + "` provided")
+			return nil, coded(query.AddArguments, "Unknown keyword `"+string(word)+"` provided")
 		}
 	}
-	return nil, "No field list found"
+	return nil, coded(query.AddArguments, "No field list found")
 }
 
-func (a *added) parseCondition(s string, x *catalog.Index) command.Error {
-	e, err := expr.Parse(s)
-	if err == nil {
-		err = e.Bind(func(name string) (int, bool) {
-			if f, ok := x.Definition().Lookup(name); ok {
-				name = f.Path
-			}
-			a.names = append(a.names, name)
-			return len(a.names) - 1, true
-		})
-	}
+// holds reports whether the condition of IF is true for the present document. A condition that needs a missing field
+// is not.
+func (a *added) holds(e *engine.Entry, def *schema.Definition) (bool, error) {
+	condition, err := expr.Parse(a.condition)
 	if err != nil {
-		return command.Error(err.Error())
+		return false, err
 	}
-	a.condition = e
-	return ""
-}
-
-// holds reports whether the condition of IF is true for the present document.
-func (a *added) holds(e *engine.Entry) bool {
-	v, err := a.condition.Eval(&filterRow{e.Key(), &index.HashDocument{Hash: e.Hash()}, a.names})
-	return err == nil && v.Truth()
+	row := &filterRow{key: e.Key(), doc: &index.HashDocument{Hash: e.Hash()}}
+	err = condition.Bind(func(name string) (int, bool) {
+		f, ok := def.Lookup(name)
+		if ok {
+			row.paths = append(row.paths, f.Path)
+		}
+		return len(row.paths) - 1, ok
+	})
+	if err != nil {
+		return false, err
+	}
+	v, err := condition.Eval(row)
+	var failed *query.Error
+	if errors.As(err, &failed) && failed.Code == query.NoValue {
+		return false, nil
+	}
+	return err == nil && v.Truth(), err
 }
 
 // del is FT.DEL.
@@ -205,10 +211,6 @@ func get(several bool) func(c *command.Ctx) {
 	return func(c *command.Ctx) {
 		if len(c.Args) < 3 || !several && len(c.Args) > 3 {
 			c.Err(command.WrongArity(c.Cmd))
-			return
-		}
-		if !several && catalogOf(c).Lookup(string(c.Args[1])) == nil {
-			c.Err("Unknown Index name")
 			return
 		}
 		x := find(c, c.Args[1])

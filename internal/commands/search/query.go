@@ -20,7 +20,7 @@ import (
 func found(c *command.Ctx) *catalog.Index {
 	x := catalogOf(c).Lookup(string(c.Args[1]))
 	if x == nil {
-		c.Err("No such index " + command.Error(c.Args[1]))
+		c.Err(noSuchIndex(c.Args[1]))
 		return nil
 	}
 	if !mayUse(c, x) {
@@ -31,7 +31,6 @@ func found(c *command.Ctx) *catalog.Index {
 		x.Uses.Add(1)
 	}
 	x.Touch(c.Host.Keyspace().Now())
-	settle(c)
 	return x
 }
 

@@ -30,6 +30,7 @@ type run struct {
 	loader   loader
 	guard    engine.Guard // for a row
 	deadline time.Time    // zero: none
+	capped   bool         // a directive has shortened the timeout
 	profiled bool         // iterators are measured
 	cut      bool         // the time was up after the hits had been found
 	spent    spent        // by rows, for FT.PROFILE
@@ -65,9 +66,9 @@ func checkFormat(c *command.Ctx, q *request.Request, def *schema.Definition) err
 	case q.Format != request.ExpandFormat:
 		return nil
 	case c.W.Proto < 3:
-		return args.Errorf(query.BadArguments, "EXPAND format is only supported with RESP3")
+		return args.Errorf(query.BadValue, "EXPAND format is only supported with RESP3")
 	case def.Source != schema.JSON:
-		return args.Errorf(query.BadArguments, "EXPAND format is only supported with JSON")
+		return args.Errorf(query.BadValue, "EXPAND format is only supported with JSON")
 	}
 	return nil
 }
@@ -102,13 +103,13 @@ func settle(c *command.Ctx) (none bool) {
 	return none
 }
 
-// prepare makes the plan on the present index.
+// prepare brings the index up to date and makes the plan on it.
 func (r *run) prepare() error {
+	settled := settle(r.c)
 	synonyms := r.x.Synonyms()
 	var err error
 	r.x.View(func(v index.View) {
-		r.def = v.Definition()
-		r.loader.def = r.def
+		r.view(v, settled)
 		var tree query.Node
 		tree, err = treeOf(r.q, r.def, synonyms, v.Lookup)
 		if err != nil {
@@ -121,11 +122,20 @@ func (r *run) prepare() error {
 	return err
 }
 
+// view makes the run read a view of the index. settled reports whether no document of the index has expired.
+func (r *run) view(v index.View, settled bool) {
+	r.def = v.Definition()
+	r.loader.def, r.loader.forward = r.def, nil
+	if settled {
+		r.loader.forward = v.Forward()
+	}
+}
+
 // differ returns an error if two distances have the same name.
 func differ(yields []string) error {
 	for i, name := range yields {
 		if slices.Contains(yields[:i], name) {
-			return args.Errorf(query.BadArguments, "Property `%s` specified more than once", name)
+			return args.Errorf(query.Duplicate, "Property `%s` specified more than once", name)
 		}
 	}
 	return nil
@@ -158,14 +168,33 @@ func hidden(h command.Host) func(key string) bool {
 func (r *run) resume(c *command.Ctx) {
 	r.c = c
 	r.begin()
+	if !settle(c) {
+		r.loader.forward = nil
+	}
 }
+
+// timeoutOf returns the timeout of a query in ms, 0 for none. own is the query's TIMEOUT, nil if it has none. capped
+// reports that search-_max-foreground-timeout-limit has shortened it.
+func timeoutOf(h command.Host, own *int64) (ms int64, capped bool) {
+	ms = integer(h, "search-timeout")
+	if own != nil {
+		ms = *own
+	}
+	limit := integer(h, "search-_max-foreground-timeout-limit")
+	if limit == 0 || integer(h, "search-workers") != 0 || ms > 0 && ms <= limit {
+		return ms, false
+	}
+	return limit, true
+}
+
+// cappedWarning is the warning of a query whose timeout was shortened.
+const cappedWarning = "Query TIMEOUT exceeded the configured maximum (search-_max-foreground-timeout-limit) while " +
+	"search-workers is disabled; effective timeout was capped"
 
 // begin sets the query's deadline.
 func (r *run) begin() {
-	timeout := integer(r.c.Host, "search-timeout")
-	if r.q.Timeout != nil {
-		timeout = *r.q.Timeout
-	}
+	timeout, capped := timeoutOf(r.c.Host, r.q.Timeout)
+	r.capped = r.capped || capped
 	if r.deadline = (time.Time{}); timeout > 0 {
 		r.deadline = r.now().Add(time.Duration(min(timeout, int64(maxTimeout/time.Millisecond))) * time.Millisecond)
 	}
@@ -210,7 +239,18 @@ func (r *run) warnings() []string {
 	if r.plan.Stopped() || r.cut {
 		list = append(list, timeoutWarning)
 	}
+	if r.capped {
+		list = append(list, cappedWarning)
+	}
 	return list
+}
+
+// termsOf returns the terms of the query that the plan's present match has.
+func termsOf(p *plan.Plan) (terms []string) {
+	for _, m := range p.Matched() {
+		terms = append(terms, m.Term)
+	}
+	return terms
 }
 
 // locked calls do under a guard over the shard of a key.
@@ -254,7 +294,7 @@ func (r *run) order(name string, desc bool) (o plan.Order, err error) {
 	}
 	f, ok := r.def.Lookup(name)
 	if !ok {
-		return o, args.Errorf(query.BadArguments, "Property `%s` not loaded nor in schema", name)
+		return o, args.Errorf(query.NoProperty, "Property `%s` not loaded nor in schema", name)
 	}
 	if f.Sortable {
 		place := f.SortIndex
@@ -263,7 +303,10 @@ func (r *run) order(name string, desc bool) (o plan.Order, err error) {
 	}
 	column := r.loader.column(name, name)
 	o.Key = func(p *plan.Plan) docs.Value {
-		var v value.Value
+		v, ok := r.loader.known(p.ID(), p.Doc(), column)
+		if ok {
+			return loadedKey(f, v)
+		}
 		r.load(p.ID(), p.Doc(), func(e *engine.Entry) {
 			if e != nil {
 				v = r.loader.value(e, p.Doc(), column)

@@ -113,10 +113,13 @@ func (s *service) Restore(commands []byte) error {
 		if err != nil || len(args) == 0 {
 			return fmt.Errorf("search: the stored definitions are damaged: %w", err)
 		}
+		commands = commands[n:]
+		if command.EqualFold(args[0], "changes") {
+			continue // of another service
+		}
 		if err := s.repeat(args); err != nil {
 			return fmt.Errorf("search: %w", err)
 		}
-		commands = commands[n:]
 	}
 	return nil
 }

@@ -57,7 +57,7 @@ func (n *counters) failed(err error) {
 	switch e.Code {
 	case query.Syntax:
 		n.syntax.Add(1)
-	case codeTimeout:
+	case query.Timeout:
 		n.timeouts.Add(1)
 	default:
 		n.arguments.Add(1)
@@ -194,7 +194,7 @@ func InfoSections(h command.Host) []server.InfoSection {
 }
 
 func infoVersion(b *server.InfoText, _ *totals) {
-	b.Text("search_version", version.SearchVersion)
+	b.Text("search_version", version.Redis)
 	b.Text("search_redis_version", version.Redis+" - oss")
 }
 

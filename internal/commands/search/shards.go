@@ -123,7 +123,8 @@ const (
 // asked are the directives whose values at the coordinator apply on all shards.
 var asked = []string{"search-default-dialect", "search-max-search-results", "search-max-aggregate-results", "search-max-aggregate-groups",
 	"search-bm25std-tanh-factor", "search-min-prefix", "search-max-prefix-expansions", "search-timeout", "search-on-timeout",
-	"search-default-scorer", "search-_print-profile-clock", "search-_prioritize-intersect-union-children"}
+	"search-default-scorer", "search-_print-profile-clock", "search-_prioritize-intersect-union-children",
+	"search-_max-foreground-timeout-limit", "search-workers"}
 
 // askedHost is the server with the coordinator's directives.
 type askedHost struct {
@@ -148,10 +149,7 @@ const noTimeout = 5 * time.Minute
 // gather asks all shards the question what about the command. timeout is the query's own timeout, nil for the
 // directive's.
 func (f *fan) gather(what string, timeout *int64) ([]fanout.Answer, error) {
-	limit := integer(f.c.Host, "search-timeout")
-	if timeout != nil {
-		limit = *timeout
-	}
+	limit, _ := timeoutOf(f.c.Host, timeout)
 	wait := noTimeout
 	if limit > 0 {
 		wait = min(noTimeout, time.Duration(min(limit, int64(noTimeout/time.Millisecond)))*time.Millisecond+longAnswer)

@@ -130,9 +130,6 @@ func (h *hybridRun) merge(parts [][]byte) error {
 
 // part returns this shard's part.
 func (h *hybridRun) part(profiles []string) ([]byte, error) {
-	if err := h.build(); err != nil {
-		return nil, err
-	}
 	columns, all := h.pipeline.Loaded()
 	var documents []value.Value
 	places := map[uint64]int{}
@@ -181,7 +178,7 @@ func (h *hybridRun) values(o *fused, columns []aggregate.Column, all bool) value
 		})
 	}
 	return value.List([]value.Value{value.Str(o.key), value.Bool(gone), explanationValue(o.explanation), value.List(inputs),
-		value.List(loaded), value.List(fields)})
+		value.List(loaded), value.List(fields), value.Strings(o.terms)})
 }
 
 // add adds the part of a shard.
@@ -210,6 +207,9 @@ func (h *hybridRun) add(part []byte) error {
 			}
 		}
 		o := &fused{id: uint64(len(h.byID) + 1), key: of[0].Text(), explanation: explanationOf(of[2]), sent: d}
+		if len(of) > 6 { // older shards send no terms
+			o.terms = texts(of[6])
+		}
 		h.byID[o.id] = o
 		documents = append(documents, o)
 	}

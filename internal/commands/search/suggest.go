@@ -9,6 +9,7 @@ import (
 	"github.com/atomredis/atomredis/engine/search/suggest"
 	"github.com/atomredis/atomredis/internal/command"
 	"github.com/atomredis/atomredis/internal/search/args"
+	"github.com/atomredis/atomredis/internal/search/query"
 	"github.com/atomredis/atomredis/persist/rdb"
 )
 
@@ -148,13 +149,13 @@ func sugGet(c *command.Ctx) {
 		case r.Match("MAX"):
 			n, bad := r.Int(1, math.MaxInt32)
 			if bad != args.None {
-				c.Err("MAX: " + command.Error(bad.String()))
+				c.Err(coded(query.BadArguments, "MAX: "+bad.String()))
 				return
 			}
 			q.Max = int(n)
 		default:
 			word, _ := r.Next()
-			c.Err("Unrecognized argument: " + command.Error(word))
+			c.Err(coded(query.BadArguments, "Unrecognized argument: "+string(word)))
 			return
 		}
 	}

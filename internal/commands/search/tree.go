@@ -25,7 +25,7 @@ func language(q *request.Request, def *schema.Definition) (text.Language, error)
 	}
 	l, ok := text.ParseLanguage(*q.Language)
 	if !ok {
-		return l, args.Errorf(query.BadArguments, "No such language")
+		return l, args.Errorf(query.Invalid, "No such language")
 	}
 	return l, nil
 }
@@ -38,7 +38,7 @@ func scorer(h command.Host, q *request.Request) (plan.Scorer, error) {
 	}
 	s, ok := plan.ParseScorer(name)
 	if !ok {
-		return s, args.Errorf(query.BadArguments, "No such scorer %s", name)
+		return s, args.Errorf(query.Invalid, "No such scorer %s", name)
 	}
 	return s, nil
 }
@@ -98,11 +98,11 @@ func numericFilter(q *request.Request, def *schema.Definition, f request.Numeric
 	field, ok := def.Field(f.Field)
 	switch {
 	case !ok && q.Dialect >= 2:
-		return nil, args.Errorf(query.BadArguments, "Unknown Field '%s'", f.Field)
+		return nil, args.Errorf(query.Invalid, "Unknown Field '%s'", f.Field)
 	case ok && field.Kind != query.NumericKind && q.Dialect >= 2:
-		return nil, args.Errorf(query.BadArguments, "Field is not a numeric field, field: %s", f.Field)
+		return nil, args.Errorf(query.Invalid, "Field is not a numeric field, field: %s", f.Field)
 	case f.Min > f.Max:
-		return nil, args.Errorf(query.BadArguments, "Invalid numeric range (min > max): @%s:[%f %f]", f.Field, f.Min, f.Max)
+		return nil, args.Errorf(query.Syntax, "Invalid numeric range (min > max): @%s:[%f %f]", f.Field, f.Min, f.Max)
 	case !ok || field.Kind != query.NumericKind:
 		return query.NewEmpty(), nil
 	}
@@ -114,13 +114,13 @@ func geoFilter(q *request.Request, def *schema.Definition, f request.GeoFilter) 
 	field, ok := def.Field(f.Field)
 	switch {
 	case math.Abs(f.Lon) > 180 || math.Abs(f.Lat) > 85.05112878:
-		return nil, args.Errorf(query.BadArguments, "Invalid GeoFilter lat/lon")
+		return nil, args.Errorf(query.Syntax, "Invalid GeoFilter lat/lon")
 	case f.Radius <= 0:
-		return nil, args.Errorf(query.BadArguments, "Invalid GeoFilter radius")
+		return nil, args.Errorf(query.Syntax, "Invalid GeoFilter radius")
 	case !ok && q.Dialect >= 2:
-		return nil, args.Errorf(query.BadArguments, "Unknown Field, field: %s", f.Field)
+		return nil, args.Errorf(query.Invalid, "Unknown Field, field: %s", f.Field)
 	case ok && field.Kind != query.GeoKind && q.Dialect >= 2:
-		return nil, args.Errorf(query.BadArguments, "Field is not a geo field, field: %s", f.Field)
+		return nil, args.Errorf(query.Invalid, "Field is not a geo field, field: %s", f.Field)
 	case !ok || field.Kind != query.GeoKind:
 		return query.NewEmpty(), nil
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/atomredis/atomredis/internal/search/args"
+	"github.com/atomredis/atomredis/internal/search/query"
 	"github.com/atomredis/atomredis/internal/search/value"
 )
 
@@ -107,7 +108,7 @@ func (s *sorting) consume(r *Row) error {
 		}
 		s.add(r)
 		if s.budget.spent() {
-			return args.Errorf(TooMuch, "Aggregate SORTBY exceeded the memory limit of %d bytes", s.budget.max)
+			return args.Errorf(query.LimitExceeded, "Aggregate SORTBY exceeded the memory limit of %d bytes", s.budget.max)
 		}
 	}
 	slices.SortFunc(s.rows, func(a, b kept) int { return s.compare(&a, &b) })
@@ -178,6 +179,45 @@ func (s *depleteStage) open(_ *Pipeline, up operator) operator {
 }
 
 func (s *depleteStage) next(r *Row) (bool, error) { return s.up.next(r) }
+
+// wholeStage reads all rows before it passes the first one on.
+type wholeStage struct{ budget *budget }
+
+func (*wholeStage) String() string { return "Depleter" }
+
+func (s *wholeStage) open(_ *Pipeline, up operator) operator { return &holding{wholeStage: s, up: up} }
+
+type holding struct {
+	*wholeStage
+	up   operator
+	rows []Row
+	done bool
+}
+
+func (s *holding) next(r *Row) (bool, error) {
+	for !s.done {
+		ok, err := s.up.next(r)
+		if err != nil {
+			return false, err
+		}
+		if s.done = !ok; s.done {
+			break
+		}
+		row := *r
+		row.Values = slices.Clone(r.Values)
+		s.rows = append(s.rows, row)
+		s.budget.take(sizeOf(&row))
+		if s.budget.spent() {
+			return false, args.Errorf(query.LimitExceeded, "Aggregate WITHCOUNT exceeded the memory limit of %d bytes", s.budget.max)
+		}
+	}
+	if len(s.rows) == 0 {
+		return false, nil
+	}
+	*r, s.rows[0] = s.rows[0], Row{}
+	s.rows = s.rows[1:]
+	return true, nil
+}
 
 // pageStage is LIMIT: it passes num rows on after offset ones; all of them if num is 0.
 type pageStage struct {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/atomredis/atomredis/internal/search/args"
 	"github.com/atomredis/atomredis/internal/search/expr"
+	"github.com/atomredis/atomredis/internal/search/query"
 )
 
 // Options is what a pipeline needs beside its steps. A limit of zero is no limit.
@@ -77,6 +78,8 @@ func Build(plan *Plan, o Options) (*Pipeline, error) {
 	switch {
 	case plan.CountOnly && !plan.has(isArrange):
 		p.pushCut(countStage{})
+	case plan.Whole && !plan.CountOnly:
+		p.pushCut(&wholeStage{budget: &budget{max: p.options.MaxMemory}})
 	case plan.depletes() && !slices.ContainsFunc(p.stages, isDepleter):
 		p.pushDepleter()
 	}
@@ -147,7 +150,7 @@ func (p *Pipeline) pushLoad(l *loadStage) {
 // result are loaded.
 func (p *Pipeline) buildLoad(load *Load, next []Step) error {
 	if p.last != p.root {
-		return args.Errorf(args.Invalid, "LOAD cannot be applied after projectors or reducers")
+		return args.Errorf(query.Invalid, "LOAD cannot be applied after projectors or reducers")
 	}
 	p.settle()
 	stage := &loadStage{all: load.All}
@@ -226,7 +229,7 @@ func (p *Pipeline) buildGroup(g *Group) error {
 	for _, name := range g.By {
 		c, ok := from.find(name, load)
 		if !ok {
-			return args.Errorf(NoProperty, "No such property `%s`", name)
+			return args.Errorf(query.NoProperty, "No such property `%s`", name)
 		}
 		stage.by = append(stage.by, c.Slot)
 		if _, err := to.make(name, false); err != nil {
@@ -270,7 +273,7 @@ func (p *Pipeline) buildArrange(a *Arrange, plan *Plan) error {
 		for _, key := range a.Keys {
 			c, ok := p.last.find(key.Name, load)
 			if !ok {
-				return args.Errorf(NoProperty, "Property `%s` not loaded nor in schema", key.Name)
+				return args.Errorf(query.NoProperty, "Property `%s` not loaded nor in schema", key.Name)
 			}
 			stage.keys = append(stage.keys, sortKey{c.Slot, key.Desc})
 		}

@@ -100,7 +100,7 @@ func (b *reducerBuilder) collectFields(c *collect) error {
 		return args.Errorf(query.BadArguments, "Expected number of fields or `*` after FIELDS")
 	}
 	if n < 1 || n > maxCollected {
-		return args.Errorf(TooMuch, "FIELDS count must be in [1, %d]", maxCollected)
+		return args.Errorf(query.LimitExceeded, "FIELDS count must be in [1, %d]", maxCollected)
 	}
 	list, bad := b.Take(n)
 	if bad != args.None {
@@ -145,7 +145,7 @@ func (b *reducerBuilder) collectKeys(c *collect) error {
 			return err
 		}
 		if len(c.keys) == MaxSortKeys {
-			return args.Errorf(TooMuch, "SORTBY exceeds maximum of %d fields", MaxSortKeys)
+			return args.Errorf(query.LimitExceeded, "SORTBY exceeds maximum of %d fields", MaxSortKeys)
 		}
 		desc := list.Match("DESC")
 		if !desc {
@@ -172,9 +172,9 @@ func (b *reducerBuilder) collectLimit(c *collect) error {
 	most := int64(b.options.MaxRows)
 	switch {
 	case offset > most:
-		return args.Errorf(TooMuch, "LIMIT offset exceeds maximum of %d", most)
+		return args.Errorf(query.LimitExceeded, "LIMIT offset exceeds maximum of %d", most)
 	case n > most:
-		return args.Errorf(TooMuch, "LIMIT count exceeds maximum of %d", most)
+		return args.Errorf(query.LimitExceeded, "LIMIT count exceeds maximum of %d", most)
 	case offset > math.MaxInt-n:
 		return args.Errorf(query.BadArguments, "Invalid LIMIT offset + count value")
 	}

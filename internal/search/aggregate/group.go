@@ -2,6 +2,7 @@ package aggregate
 
 import (
 	"github.com/atomredis/atomredis/internal/search/args"
+	"github.com/atomredis/atomredis/internal/search/query"
 	"github.com/atomredis/atomredis/internal/search/value"
 )
 
@@ -120,7 +121,7 @@ func (g *grouping) add(r *Row, i int) error {
 }
 
 func (g *grouping) tooLarge() error {
-	return args.Errorf(TooMuch, "Aggregate GROUPBY exceeded the memory limit of %d bytes", g.budget.max)
+	return args.Errorf(query.LimitExceeded, "Aggregate GROUPBY exceeded the memory limit of %d bytes", g.budget.max)
 }
 
 // group returns the number of the group of the current keys, a new one if there is none.
@@ -147,7 +148,7 @@ func (g *grouping) group() (int, error) {
 // grow adds a group.
 func (g *grouping) grow(keyBytes int) (int, error) {
 	if g.max > 0 && g.n == g.max {
-		return 0, args.Errorf(TooMuch, "Aggregate GROUPBY exceeded MAX_AGGREGATE_GROUPS limit of %d groups", g.max)
+		return 0, args.Errorf(query.LimitExceeded, "Aggregate GROUPBY exceeded MAX_AGGREGATE_GROUPS limit of %d groups", g.max)
 	}
 	g.keys = append(g.keys, g.chain...)
 	g.budget.take(80 + 2*keyBytes + 40*len(g.by))

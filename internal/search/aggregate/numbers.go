@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/atomredis/atomredis/internal/search/args"
+	"github.com/atomredis/atomredis/internal/search/query"
 	"github.com/atomredis/atomredis/internal/search/value"
 )
 
@@ -13,7 +14,7 @@ type count struct{ of[int] }
 
 func (b *reducerBuilder) count() (reducer, error) {
 	if !b.Done() {
-		return nil, args.Errorf(BadReducer, "Count accepts 0 values only")
+		return nil, args.Errorf(query.BadAttribute, "Count accepts 0 values only")
 	}
 	return &count{of[int]{budget: b.budget}}, nil
 }

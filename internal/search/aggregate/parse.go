@@ -8,15 +8,6 @@ import (
 	"github.com/atomredis/atomredis/internal/search/query"
 )
 
-// Codes of errors.
-const (
-	NoProperty    query.Code = "SEARCH_PROP_NOT_FOUND"
-	DuplicateName query.Code = "SEARCH_FIELD_DUP"
-	NoReducer     query.Code = "SEARCH_REDUCER_NOT_FOUND"
-	BadReducer    query.Code = "SEARCH_ATTR_BAD"
-	TooMuch       query.Code = "SEARCH_LIMIT_OVER"
-)
-
 const (
 	MaxSortKeys   = 8
 	maxProperties = 65535
@@ -51,11 +42,11 @@ func (p *Plan) parseLimit(r *args.Reader, most Max) error {
 	case bad != args.None || worse != args.None:
 		return args.Errorf(query.BadArguments, "LIMIT needs two numeric arguments")
 	case num == 0 && offset != 0:
-		return args.Errorf(TooMuch, "The `offset` of the LIMIT must be 0 when `num` is 0")
+		return args.Errorf(query.LimitExceeded, "The `offset` of the LIMIT must be 0 when `num` is 0")
 	case num > int64(most.Num):
-		return args.Errorf(TooMuch, "LIMIT exceeds maximum of %d", most.Num)
+		return args.Errorf(query.LimitExceeded, "LIMIT exceeds maximum of %d", most.Num)
 	case num > 0 && offset > int64(most.Offset):
-		return args.Errorf(TooMuch, "OFFSET exceeds maximum of %d", most.Offset)
+		return args.Errorf(query.LimitExceeded, "OFFSET exceeds maximum of %d", most.Offset)
 	}
 	p.CountOnly = p.CountOnly || num == 0
 	a.Limited, a.Offset, a.Num = true, int(offset), int(num)
@@ -110,7 +101,7 @@ func parseKeys(r args.Reader) (keys []Key, err error) {
 		name, isKey := strings.CutPrefix(word, "@")
 		switch {
 		case isKey && len(keys) == MaxSortKeys:
-			return nil, args.Errorf(TooMuch, "Cannot sort by more than %d fields", MaxSortKeys)
+			return nil, args.Errorf(query.LimitExceeded, "Cannot sort by more than %d fields", MaxSortKeys)
 		case isKey:
 			keys = append(keys, Key{Name: name})
 		case len(keys) > 0 && strings.EqualFold(word, "ASC"):

@@ -208,48 +208,48 @@ func TestSteps(t *testing.T) {
 
 func TestErrorsOfBuilding(t *testing.T) {
 	for steps, want := range map[string]string{
-		"APPLY @u AS x":                                         "Property `u` not loaded nor in pipeline",
-		"FILTER @nope":                                          "Property `nope` not loaded nor in pipeline",
-		"LOAD 1 u GROUPBY 1 @u APPLY @n":                        "Property `n` not loaded nor in pipeline",
-		"SORTBY 1 @nope":                                        "Property `nope` not loaded nor in schema",
-		"GROUPBY 1 @s SORTBY 1 @n":                              "Property `n` not loaded nor in schema",
-		"GROUPBY 1 @nope":                                       "No such property `nope`",
-		"GROUPBY 2 @s @s":                                       "Property `s` specified more than once",
-		"GROUPBY 1 @s REDUCE COUNT 0 AS s":                      "Property `s` specified more than once",
-		"GROUPBY 0 REDUCE foo 1 @s":                             "No such reducer: foo",
-		"GROUPBY 0 REDUCE sum 1 @nope":                          "Property is not present in document or pipeline: `nope`",
-		"GROUPBY 0 REDUCE sum 0":                                "Missing arguments for sum",
-		"GROUPBY 0 REDUCE COUNT 1 @s":                           "Count accepts 0 values only",
-		"GROUPBY 0 REDUCE QUANTILE 1 @n":                        "Bad arguments for QUANTILE: Expected an argument, but none provided",
-		"GROUPBY 0 REDUCE QUANTILE 2 @n -0.1":                   "Percentage must be between 0.0 and 1.0",
-		"GROUPBY 0 REDUCE QUANTILE 3 @n 0.1 0":                  "Invalid resolution",
-		"GROUPBY 0 REDUCE QUANTILE 3 @n 0.1 x":                  "Bad arguments for <resolution>: Could not convert argument to expected type",
-		"GROUPBY 0 REDUCE QUANTILE 4 @n 0.1 9 x":                "Unknown argument `x` at position 3 for QUANTILE",
-		"GROUPBY 0 REDUCE RANDOM_SAMPLE 1 @n":                   "Bad arguments for <sample size>: Expected an argument, but none provided",
-		"GROUPBY 0 REDUCE RANDOM_SAMPLE 2 @n 1001":              "Sample size too large",
-		"GROUPBY 0 REDUCE FIRST_VALUE 2 @n BY":                  "Missing arguments for FIRST_VALUE",
-		"GROUPBY 0 REDUCE FIRST_VALUE 4 @n BY @m UP":            "Unknown argument `UP` at position 3 for FIRST_VALUE",
-		"GROUPBY 1 @s LOAD 1 n":                                 "LOAD cannot be applied after projectors or reducers",
-		"GROUPBY 0 REDUCE COLLECT 0":                            "Bad arguments for COLLECT: FIELDS: Required positional argument missing or out of order",
-		"GROUPBY 0 REDUCE COLLECT 1 FIELDS":                     "Bad arguments for COLLECT: FIELDS: Expected an argument, but none provided",
-		"GROUPBY 0 REDUCE COLLECT 2 FIELDS x":                   "Expected number of fields or `*` after FIELDS",
-		"GROUPBY 0 REDUCE COLLECT 2 FIELDS 0":                   "FIELDS count must be in [1, 1025]",
-		"GROUPBY 0 REDUCE COLLECT 3 FIELDS 2 @n":                "Not enough arguments were provided based on argument count for FIELDS",
-		"GROUPBY 0 REDUCE COLLECT 3 FIELDS 1 n":                 "Missing prefix: name requires '@' prefix (n)",
-		"GROUPBY 0 REDUCE COLLECT 3 FIELDS 1 @nope":             "Property is not present in document or pipeline: `nope`",
-		"GROUPBY 0 REDUCE COLLECT 4 FIELDS * SORTBY 0":          "Bad arguments for COLLECT: SORTBY: Invalid argument count",
-		"GROUPBY 0 REDUCE COLLECT 5 FIELDS * LIMIT 1 0":         "LIMIT count must be a positive integer",
-		"GROUPBY 0 REDUCE COLLECT 4 FIELDS * LIMIT 1":           "Bad arguments for COLLECT: LIMIT: Not enough arguments were provided",
-		"GROUPBY 0 REDUCE COLLECT 4 FIELDS * DISTINCT DISTINCT": "Bad arguments for COLLECT: DISTINCT: Argument specified multiple times",
-		"GROUPBY 0 REDUCE COLLECT 3 FIELDS * foo":               "Bad arguments for COLLECT: foo: Unknown argument",
+		"APPLY @u AS x":                                         "SEARCH_PROP_NOT_FOUND Property not loaded nor in pipeline: `u`",
+		"FILTER @nope":                                          "SEARCH_PROP_NOT_FOUND Property not loaded nor in pipeline: `nope`",
+		"LOAD 1 u GROUPBY 1 @u APPLY @n":                        "SEARCH_PROP_NOT_FOUND Property not loaded nor in pipeline: `n`",
+		"SORTBY 1 @nope":                                        "SEARCH_PROP_NOT_FOUND Property `nope` not loaded nor in schema",
+		"GROUPBY 1 @s SORTBY 1 @n":                              "SEARCH_PROP_NOT_FOUND Property `n` not loaded nor in schema",
+		"GROUPBY 1 @nope":                                       "SEARCH_PROP_NOT_FOUND No such property `nope`",
+		"GROUPBY 2 @s @s":                                       "SEARCH_FIELD_DUP Property `s` specified more than once",
+		"GROUPBY 1 @s REDUCE COUNT 0 AS s":                      "SEARCH_FIELD_DUP Property `s` specified more than once",
+		"GROUPBY 0 REDUCE foo 1 @s":                             "SEARCH_REDUCER_NOT_FOUND No such reducer: foo",
+		"GROUPBY 0 REDUCE sum 1 @nope":                          "SEARCH_PROP_NOT_FOUND Property not loaded nor in pipeline: `nope`",
+		"GROUPBY 0 REDUCE sum 0":                                "SEARCH_PARSE_ARGS Missing arguments for sum",
+		"GROUPBY 0 REDUCE COUNT 1 @s":                           "SEARCH_ATTR_BAD Count accepts 0 values only",
+		"GROUPBY 0 REDUCE QUANTILE 1 @n":                        "SEARCH_PARSE_ARGS Bad arguments for QUANTILE: Expected an argument, but none provided",
+		"GROUPBY 0 REDUCE QUANTILE 2 @n -0.1":                   "SEARCH_PARSE_ARGS Percentage must be between 0.0 and 1.0",
+		"GROUPBY 0 REDUCE QUANTILE 3 @n 0.1 0":                  "SEARCH_PARSE_ARGS Invalid resolution",
+		"GROUPBY 0 REDUCE QUANTILE 3 @n 0.1 x":                  "SEARCH_PARSE_ARGS Bad arguments for <resolution>: Could not convert argument to expected type",
+		"GROUPBY 0 REDUCE QUANTILE 4 @n 0.1 9 x":                "SEARCH_ARG_UNRECOGNIZED Unknown argument `x` at position 3 for QUANTILE",
+		"GROUPBY 0 REDUCE RANDOM_SAMPLE 1 @n":                   "SEARCH_PARSE_ARGS Bad arguments for <sample size>: Expected an argument, but none provided",
+		"GROUPBY 0 REDUCE RANDOM_SAMPLE 2 @n 1001":              "SEARCH_PARSE_ARGS Sample size too large",
+		"GROUPBY 0 REDUCE FIRST_VALUE 2 @n BY":                  "SEARCH_PARSE_ARGS Missing arguments for FIRST_VALUE",
+		"GROUPBY 0 REDUCE FIRST_VALUE 4 @n BY @m UP":            "SEARCH_ARG_UNRECOGNIZED Unknown argument `UP` at position 3 for FIRST_VALUE",
+		"GROUPBY 1 @s LOAD 1 n":                                 "SEARCH_QUERY_BAD LOAD cannot be applied after projectors or reducers",
+		"GROUPBY 0 REDUCE COLLECT 0":                            "SEARCH_PARSE_ARGS Bad arguments for COLLECT: FIELDS: Required positional argument missing or out of order",
+		"GROUPBY 0 REDUCE COLLECT 1 FIELDS":                     "SEARCH_PARSE_ARGS Bad arguments for COLLECT: FIELDS: Expected an argument, but none provided",
+		"GROUPBY 0 REDUCE COLLECT 2 FIELDS x":                   "SEARCH_PARSE_ARGS Expected number of fields or `*` after FIELDS",
+		"GROUPBY 0 REDUCE COLLECT 2 FIELDS 0":                   "SEARCH_LIMIT_OVER FIELDS count must be in [1, 1025]",
+		"GROUPBY 0 REDUCE COLLECT 3 FIELDS 2 @n":                "SEARCH_PARSE_ARGS Not enough arguments were provided based on argument count for FIELDS",
+		"GROUPBY 0 REDUCE COLLECT 3 FIELDS 1 n":                 "SEARCH_PARSE_ARGS Missing prefix: name requires '@' prefix (n)",
+		"GROUPBY 0 REDUCE COLLECT 3 FIELDS 1 @nope":             "SEARCH_PROP_NOT_FOUND Property not loaded nor in pipeline: `nope`",
+		"GROUPBY 0 REDUCE COLLECT 4 FIELDS * SORTBY 0":          "SEARCH_PARSE_ARGS Bad arguments for COLLECT: SORTBY: Invalid argument count",
+		"GROUPBY 0 REDUCE COLLECT 5 FIELDS * LIMIT 1 0":         "SEARCH_PARSE_ARGS LIMIT count must be a positive integer",
+		"GROUPBY 0 REDUCE COLLECT 4 FIELDS * LIMIT 1":           "SEARCH_PARSE_ARGS Bad arguments for COLLECT: LIMIT: Not enough arguments were provided",
+		"GROUPBY 0 REDUCE COLLECT 4 FIELDS * DISTINCT DISTINCT": "SEARCH_PARSE_ARGS Bad arguments for COLLECT: DISTINCT: Argument specified multiple times",
+		"GROUPBY 0 REDUCE COLLECT 3 FIELDS * foo":               "SEARCH_PARSE_ARGS Bad arguments for COLLECT: foo: Unknown argument",
 	} {
 		_, err := aggregate.Build(plan(t, steps), aggregate.Options{Schema: sample()})
 		require.EqualError(t, err, want, steps)
 	}
 	_, err := aggregate.Build(plan(t, "GROUPBY 0 REDUCE COUNT 0 REDUCE Sum 1 n"), aggregate.Options{Schema: sample(), Prefixed: true})
-	require.EqualError(t, err, "Missing prefix: name requires '@' prefix, JSON path require '$' prefix, got: n in Sum")
+	require.EqualError(t, err, "SEARCH_PARSE_ARGS Missing prefix: name requires '@' prefix, JSON path require '$' prefix, got: n in Sum")
 	_, err = aggregate.Build(&aggregate.Plan{}, aggregate.Options{Schema: sample(), Yields: []string{"d", "d"}})
-	require.EqualError(t, err, "Property `d` specified more than once")
+	require.EqualError(t, err, "SEARCH_FIELD_DUP Property `d` specified more than once")
 }
 
 func TestArraysAreAGroupForEachElement(t *testing.T) {
@@ -330,16 +330,46 @@ func TestTotalsOfLimits(t *testing.T) {
 	}
 }
 
+// A cursor with WITHCOUNT has the total of the result from the first row on.
+func TestTheWholeTotalComesWithTheFirstRow(t *testing.T) {
+	for steps, want := range map[string]int{
+		"": 5, "FILTER @n>2": 3, "LIMIT 1 2": 5, "SORTBY 1 @n": 5, "SORTBY 1 @n FILTER @n>2": 3, "GROUPBY 1 @s": 3,
+	} {
+		x := plan(t, steps)
+		x.CountAll = true
+		whole, err := aggregate.Build(x, aggregate.Options{Schema: sample()})
+		require.NoError(t, err)
+		rows, err := run(sample(), whole)
+		require.NoError(t, err)
+
+		x.Whole = true
+		p, err := aggregate.Build(x, aggregate.Options{Schema: sample()})
+		require.NoError(t, err)
+		source := sample()
+		source.inputs = p.Inputs()
+		p.Start(source, source, nil)
+		_, err = p.Next()
+		require.NoError(t, err)
+		require.Equal(t, want, p.Total(), steps)
+		p, err = aggregate.Build(x, aggregate.Options{Schema: sample()})
+		require.NoError(t, err)
+		again, err := run(sample(), p)
+		require.NoError(t, err)
+		require.Equal(t, rows, again, steps)
+	}
+}
+
 func TestLimits(t *testing.T) {
 	for _, c := range []struct {
 		steps string
 		o     aggregate.Options
 		want  string
 	}{
-		{"GROUPBY 1 @n", aggregate.Options{MaxGroups: 4}, "Aggregate GROUPBY exceeded MAX_AGGREGATE_GROUPS limit of 4 groups"},
-		{"GROUPBY 1 @n", aggregate.Options{MaxMemory: 300}, "Aggregate GROUPBY exceeded the memory limit of 300 bytes"},
-		{"GROUPBY 0 REDUCE TOLIST 1 @n", aggregate.Options{MaxMemory: 300}, "Aggregate GROUPBY exceeded the memory limit of 300 bytes"},
-		{"SORTBY 1 @n", aggregate.Options{MaxMemory: 300}, "Aggregate SORTBY exceeded the memory limit of 300 bytes"},
+		{"GROUPBY 1 @n", aggregate.Options{MaxGroups: 4}, "SEARCH_LIMIT_OVER Aggregate GROUPBY exceeded MAX_AGGREGATE_GROUPS limit of 4 groups"},
+		{"GROUPBY 1 @n", aggregate.Options{MaxMemory: 300}, "SEARCH_LIMIT_OVER Aggregate GROUPBY exceeded the memory limit of 300 bytes"},
+		{"GROUPBY 0 REDUCE TOLIST 1 @n", aggregate.Options{MaxMemory: 300}, "SEARCH_LIMIT_OVER Aggregate GROUPBY exceeded the memory limit of 300 bytes"},
+		{"WITHCOUNT WITHCURSOR LOAD 1 @n", aggregate.Options{MaxMemory: 300}, "SEARCH_LIMIT_OVER Aggregate WITHCOUNT exceeded the memory limit of 300 bytes"},
+		{"SORTBY 1 @n", aggregate.Options{MaxMemory: 300}, "SEARCH_LIMIT_OVER Aggregate SORTBY exceeded the memory limit of 300 bytes"},
 	} {
 		c.o.Schema = sample()
 		p, err := aggregate.Build(plan(t, c.steps), c.o)
@@ -400,7 +430,7 @@ func TestErrorsOfExpressionsEndAPipeline(t *testing.T) {
 	p, err := aggregate.Build(plan(t, "APPLY @m*2"), aggregate.Options{Schema: sample()})
 	require.NoError(t, err)
 	got, err := run(sample(), p)
-	require.EqualError(t, err, "Could not find the value for a parameter name, consider using EXISTS if applicable for m")
+	require.EqualError(t, err, "SEARCH_VALUE_NOT_FOUND Could not find the value for a parameter name, consider using EXISTS if applicable for m")
 	require.Len(t, got, 2)
 }
 

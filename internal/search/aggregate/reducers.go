@@ -61,7 +61,7 @@ func (b *reducerBuilder) build() (reducer, error) {
 		"COLLECT":           (*reducerBuilder).collect,
 	}[strings.ToUpper(b.name)]
 	if !ok {
-		return nil, args.Errorf(NoReducer, "No such reducer: %s", b.name)
+		return nil, args.Errorf(query.NoReducer, "No such reducer: %s", b.name)
 	}
 	return build(b)
 }
@@ -89,7 +89,7 @@ func MissingPrefix(name, context string) error {
 func (b *reducerBuilder) slot(name string) (int, error) {
 	c, ok := b.scope.find(name, b.load)
 	if !ok {
-		return 0, args.Errorf(NoProperty, "Property is not present in document or pipeline: `%s`", name)
+		return 0, args.Errorf(query.NoProperty, "Property not loaded nor in pipeline: `%s`", name)
 	}
 	return c.Slot, nil
 }

@@ -1,6 +1,9 @@
 package aggregate
 
-import "github.com/atomredis/atomredis/internal/search/args"
+import (
+	"github.com/atomredis/atomredis/internal/search/args"
+	"github.com/atomredis/atomredis/internal/search/query"
+)
 
 // Schema is an index as pipelines see it.
 type Schema interface {
@@ -119,7 +122,7 @@ func (s *scope) make(name string, replace bool) (*column, error) {
 	case !ok:
 		c = s.add(name)
 	case !replace:
-		return nil, args.Errorf(DuplicateName, "Property `%s` specified more than once", name)
+		return nil, args.Errorf(query.Duplicate, "Property `%s` specified more than once", name)
 	}
 	c.made = true
 	return c, nil

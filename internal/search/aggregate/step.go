@@ -9,6 +9,10 @@ type Plan struct {
 
 	// CountAll is set by WITHCOUNT: all rows are counted, also those beyond a LIMIT.
 	CountAll bool
+
+	// Whole is set for a cursor with WITHCOUNT: all rows are read before the first one comes, so that the total of each
+	// read is that of the result.
+	Whole bool
 }
 
 // Step is one of *Load, *Group, *Apply, *Filter, *Arrange.

@@ -11,14 +11,6 @@ import (
 	"github.com/atomredis/atomredis/internal/search/query"
 )
 
-// Codes of errors in arguments, beside those of package query.
-const (
-	LimitExceeded query.Code = "SEARCH_LIMIT_OVER"
-	Invalid       query.Code = "SEARCH_OPTION_INVALID"
-	BadValue      query.Code = "SEARCH_VALUE_BAD"
-	AddArguments  query.Code = "SEARCH_ADD_ARGS"
-)
-
 // Problem is an error in one word. The zero value is no problem.
 type Problem uint8
 
@@ -190,5 +182,5 @@ func (r *Reader) List() (Reader, Problem) {
 
 // Unknown returns the error for the next word, which is no option. There must be a next word.
 func (r *Reader) Unknown(where string) error {
-	return Errorf(query.BadArguments, "Unknown argument `%s` at position %d for %s", r.words[r.at], r.at, where)
+	return Errorf(query.UnknownArgument, "Unknown argument `%s` at position %d for %s", r.words[r.at], r.at, where)
 }

@@ -41,11 +41,11 @@ func TestListsAreCounted(t *testing.T) {
 	for _, words := range [][]string{{"3", "a"}, {}} {
 		r = New(words...)
 		_, problem = r.List()
-		require.EqualError(t, problem.For("X"), "Bad arguments for X: Expected an argument, but none provided")
+		require.EqualError(t, problem.For("X"), "SEARCH_PARSE_ARGS Bad arguments for X: Expected an argument, but none provided")
 	}
 	r = New("a")
 	_, problem = r.List()
-	require.EqualError(t, problem.For("X"), "Bad arguments for X: Could not convert argument to expected type")
+	require.EqualError(t, problem.For("X"), "SEARCH_PARSE_ARGS Bad arguments for X: Could not convert argument to expected type")
 	require.NoError(t, None.For("X"))
 }
 
@@ -53,7 +53,7 @@ func TestKeywordsHaveAnyCase(t *testing.T) {
 	r := New("limit", "foo")
 	require.True(t, r.Match("LIMIT"))
 	require.False(t, r.Match("LIMIT"))
-	require.EqualError(t, r.Unknown("<main>"), "Unknown argument `foo` at position 1 for <main>")
+	require.EqualError(t, r.Unknown("<main>"), "SEARCH_ARG_UNRECOGNIZED Unknown argument `foo` at position 1 for <main>")
 }
 
 func TestDoubles(t *testing.T) {

@@ -22,6 +22,7 @@ func (c *Catalog) Fill(g *engine.Guard, x *Index) {
 	if x.waiting.Load() {
 		return // FillWhenLoaded does it
 	}
+	g.OnAway(nil) // the index exists by now, so the command cannot start again
 	total := g.Len(0)
 	if total <= fillAtOnce && g.Complete() {
 		b := c.builder()

@@ -18,13 +18,6 @@ import (
 	"github.com/atomredis/atomredis/internal/search/value"
 )
 
-// Codes of errors.
-const (
-	BadExpression query.Code = "SEARCH_EXPR"
-	NoProperty    query.Code = "SEARCH_PROP_NOT_FOUND"
-	NoValue       query.Code = "SEARCH_VALUE_NOT_FOUND"
-)
-
 // Row has the values that an expression reads.
 type Row interface {
 	// Get returns the value in a slot, Absent if the row has none.
@@ -45,7 +38,7 @@ func (e *Expr) Bind(slot func(name string) (int, bool)) error {
 	for _, p := range e.props {
 		at, ok := slot(p.name)
 		if !ok {
-			return errorf(NoProperty, "Property `%s` not loaded nor in pipeline", p.name)
+			return errorf(query.NoProperty, "Property not loaded nor in pipeline: `%s`", p.name)
 		}
 		p.slot = at
 	}
@@ -109,10 +102,10 @@ type node interface {
 // missing is the error for a name that a row has no value for.
 type missing struct{ err query.Error }
 
-func (m *missing) Error() string { return m.err.Text }
+func (m *missing) Error() string { return m.err.Error() }
 func (m *missing) Unwrap() error { return &m.err }
 
-var errNotNumber = &query.Error{Code: value.NotNumeric, Text: "Could not convert value to a number"}
+var errNotNumber = &query.Error{Code: query.NotNumeric, Text: "Invalid numeric value"}
 
 func errorf(code query.Code, format string, args ...any) error {
 	return &query.Error{Code: code, Text: fmt.Sprintf(format, args...)}
@@ -134,7 +127,7 @@ type property struct {
 
 func newProperty(name string) *property {
 	return &property{name: name, missing: &missing{query.Error{
-		Code: NoValue,
+		Code: query.NoValue,
 		Text: "Could not find the value for a parameter name, consider using EXISTS if applicable for " + name,
 	}}}
 }

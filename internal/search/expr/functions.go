@@ -43,7 +43,7 @@ var functions = func() map[string]*function {
 
 		{name: "timefmt", min: 1, max: 2, call: timeFormat},
 		{name: "parsetime", min: 2, max: 2, call: parseTime},
-		{name: "minute", min: 1, max: 1, call: ofInstant(minute)},
+		{name: "minute", min: 1, max: 1, call: minute},
 		{name: "hour", min: 1, max: 1, call: ofInstant(hour)},
 		{name: "day", min: 1, max: 1, call: ofInstant(day)},
 		{name: "month", min: 1, max: 1, call: ofInstant(month)},

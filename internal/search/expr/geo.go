@@ -55,12 +55,17 @@ func parsePlace(s string) (geo.Position, error) {
 	if len(s) > 128 {
 		return geo.Position{}, errorf(query.BadArguments, "Geo string cannot be longer than 128 bytes")
 	}
-	if i := strings.IndexAny(s, " ,"); i >= 0 {
-		lon, ok := value.ParseNumber(s[:i])
-		lat, also := value.ParseNumber(s[i+1:])
-		if ok && also {
-			return geo.Position{Lon: lon, Lat: lat}, nil
-		}
+	i := strings.IndexAny(s, " ,")
+	if i < 0 {
+		return geo.Position{}, errorf(query.BadArguments, "Invalid geo string: missing separator")
 	}
-	return geo.Position{}, errorf(query.BadArguments, "Invalid geo string")
+	lon, ok := value.ParseNumber(strings.TrimSpace(s[:i]))
+	if !ok {
+		return geo.Position{}, query.BadPlace(s[:i])
+	}
+	lat, ok := value.ParseNumber(strings.TrimSpace(s[i+1:]))
+	if !ok {
+		return geo.Position{}, query.BadPlace(s[i+1:])
+	}
+	return geo.Position{Lon: lon, Lat: lat}, nil
 }

@@ -14,7 +14,7 @@ const (
 )
 
 // errTooDeep is the error for an expression beyond the limits.
-var errTooDeep = &query.Error{Code: query.Syntax, Text: "Parser stack overflow. Try moving nested parentheses more to the left"}
+var errTooDeep = &query.Error{Code: query.BadExpression, Text: "Parser stack overflow. Try moving nested parentheses more to the left"}
 
 // Parse parses an expression.
 func Parse(s string) (*Expr, error) {
@@ -95,9 +95,9 @@ func (p *parser) is(sign string) bool { return p.token.kind == operator && p.tok
 func (p *parser) syntaxError() error {
 	reason := ""
 	if p.pending != nil {
-		reason = ": " + p.pending.Error()
+		reason = ": " + p.pending.(*query.Error).Text
 	}
-	return errorf(query.Syntax, "Syntax error at offset %d near '%s'%s", p.offset, p.near, reason)
+	return errorf(query.BadExpression, "Syntax error at offset %d near '%s'%s", p.offset, p.near, reason)
 }
 
 // expression parses operators that bind tighter than a level.
@@ -197,7 +197,7 @@ func (p *parser) symbol() (node, error) {
 	}
 	if !p.is("(") {
 		if called != "NULL" {
-			p.pending = errorf(BadExpression, "Unknown symbol '%s'", called)
+			p.pending = errorf(query.BadExpression, "Unknown symbol '%s'", called)
 		}
 		return &literal{value.Nil}, nil
 	}
@@ -224,14 +224,14 @@ func (p *parser) symbol() (node, error) {
 	f := functions[strings.ToLower(called)]
 	switch n := len(c.args); {
 	case f == nil:
-		p.pending = errorf(BadExpression, "Unknown function name '%s'", called)
+		p.pending = errorf(query.BadExpression, "Unknown function name '%s'", called)
 	case n >= f.min && n <= f.max:
 		c.f = f
 		p.expr.matched = p.expr.matched || f.name == "matched_terms"
 	case f.min == f.max:
-		p.pending = errorf(BadExpression, "Function '%s' expects %d arguments, but got %d", called, f.min, n)
+		p.pending = errorf(query.BadExpression, "Function '%s' expects %d arguments, but got %d", called, f.min, n)
 	default:
-		p.pending = errorf(BadExpression, "Function '%s' expects between %d and %d arguments, but got %d", called, f.min, f.max, n)
+		p.pending = errorf(query.BadExpression, "Function '%s' expects between %d and %d arguments, but got %d", called, f.min, f.max, n)
 	}
 	return c, nil
 }

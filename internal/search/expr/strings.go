@@ -24,8 +24,8 @@ func mapASCII(v value.Value, from, to byte) (value.Value, error) {
 	return value.Str(string(s)), nil
 }
 
-// substr is some bytes of a string. A negative offset counts from the end; a negative length drops so many bytes at
-// the end.
+// substr is some bytes of a string. A negative offset counts from the end, and before the start it is the end, as in
+// Redis; a negative length drops so many bytes at the end.
 func substr(args []value.Value) (value.Value, error) {
 	for i := 1; i <= 2; i++ {
 		if err := must(value.Number, "substr", args, i); err != nil {
@@ -38,7 +38,9 @@ func substr(args []value.Value) (value.Value, error) {
 	s := args[0].Text()
 	at, n := clamp(args[1].Float(), len(s)), clamp(args[2].Float(), len(s))
 	if at < 0 {
-		at = max(0, at+len(s))
+		if at = int(max(args[1].Float(), -float64(len(s))-1)) + len(s); at < 0 {
+			at = len(s)
+		}
 	}
 	if n < 0 {
 		n = max(0, n+len(s)-at)
@@ -126,7 +128,7 @@ func format(args []value.Value) (value.Value, error) {
 			b.WriteString(args[0].ToText())
 		}
 		if b.Len() > maxText {
-			return value.Value{}, errorf(BadExpression, "format: the text would be longer than %d bytes", maxText)
+			return value.Value{}, errorf(query.BadExpression, "format: the text would be longer than %d bytes", maxText)
 		}
 		args = args[1:]
 	}

@@ -36,9 +36,17 @@ func ofInstant(of func(time.Time) int64) func([]value.Value) (value.Value, error
 	}
 }
 
-func minute(t time.Time) int64 { return t.Unix() - t.Unix()%60 }
-func hour(t time.Time) int64   { return t.Unix() - t.Unix()%3600 }
-func day(t time.Time) int64    { return t.Unix() - t.Unix()%86400 }
+// minute is the start of a minute. As in Redis it has no last instant.
+func minute(args []value.Value) (value.Value, error) {
+	f, ok := args[0].ToNumber()
+	if !ok || f < 0 {
+		return value.Nil, nil
+	}
+	return value.Num(math.Floor(f - math.Mod(f, 60))), nil
+}
+
+func hour(t time.Time) int64 { return t.Unix() - t.Unix()%3600 }
+func day(t time.Time) int64  { return t.Unix() - t.Unix()%86400 }
 func month(t time.Time) int64 {
 	return time.Date(t.Year(), t.Month(), 1, 0, 0, 0, 0, time.UTC).Unix()
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"time"
+	"unsafe"
 
 	"github.com/atomredis/atomredis/engine/search/docs"
 	"github.com/atomredis/atomredis/engine/search/numbers"
@@ -112,21 +113,13 @@ func (x *Index) leaveVectors(id uint64) {
 	}
 }
 
-// add enters a document whose key has none. For remove, it stores with the document the numbers of its words, its
-// tags by field, and its numeric values.
+// add enters a document whose key has none. With the document it stores what remove and Forward read: the tags by field,
+// the numeric values, and the numbers of the words.
 func (x *Index) add(b *Builder) {
 	id := x.docs.Last() + 1
-	b.terms = b.terms[:0]
-	for i := range b.words {
-		w := &b.words[i]
-		number, list := enter(x.text, w.text, x.keep)
-		list.Add(postings.Entry{Doc: id, Freq: w.freq, Mask: w.mask, Offsets: w.offsets})
-		b.terms = append(b.terms, number)
-	}
-	own := appendNumbers(b.own[:0], b.terms)
-	own = binary.AppendUvarint(own, uint64(b.tagged))
+	own := binary.AppendUvarint(b.own[:0], uint64(b.tagged))
 	for from := 0; from < len(b.tags); {
-		field := b.tags[from].field
+		field, exact := b.tags[from].field, b.tags[from].exact
 		tags := x.fields[x.def.Fields[field].Name].tags
 		b.terms = b.terms[:0]
 		for ; from < len(b.tags) && b.tags[from].field == field; from++ {
@@ -134,16 +127,25 @@ func (x *Index) add(b *Builder) {
 			list.Add(postings.Entry{Doc: id})
 			b.terms = append(b.terms, number)
 		}
-		own = appendNumbers(binary.AppendUvarint(own, uint64(field)), b.terms)
+		own = appendNumbers(appendPlace(own, field, exact), b.terms)
 	}
-	x.records += int64(len(b.words) + len(b.tags) + len(b.values))
+	own = binary.AppendUvarint(own, uint64(len(b.values)))
 	for i, v := range b.values {
 		f := x.fields[v.field.Name]
 		f.several = f.several || i > 0 && b.values[i-1].field == v.field
 		f.numbers.Add(numbers.Item{Value: v.value, Doc: id})
-		own = binary.AppendUvarint(own, uint64(slices.Index(x.def.Fields, v.field)))
+		own = appendPlace(own, slices.Index(x.def.Fields, v.field), v.exact)
 		own = binary.LittleEndian.AppendUint64(own, math.Float64bits(v.value))
 	}
+	b.terms = b.terms[:0]
+	for i := range b.words {
+		w := &b.words[i]
+		number, list := enter(x.text, w.text, x.keep)
+		list.Add(postings.Entry{Doc: id, Freq: w.freq, Mask: w.mask, Offsets: w.offsets})
+		b.terms = append(b.terms, number)
+	}
+	own = appendNumbers(own, b.terms)
+	x.records += int64(len(b.words) + len(b.tags) + len(b.values))
 	for _, f := range b.missing {
 		x.fields[f].missing.Add(postings.Entry{Doc: id})
 	}
@@ -161,6 +163,21 @@ func enter(d *dictionary, text string, keep postings.Keep) (uint32, *postings.Li
 	}
 	list := postings.New(keep)
 	return d.Set(text, list), list
+}
+
+// appendPlace appends the place of a field in the definition, and whether its stored value is the field's value.
+func appendPlace(b []byte, place int, exact bool) []byte {
+	v := uint64(place) << 1
+	if exact {
+		v |= 1
+	}
+	return binary.AppendUvarint(b, v)
+}
+
+// takePlace removes and returns what appendPlace has appended.
+func takePlace(b *[]byte) (place int, exact bool) {
+	v := takeUvarint(b)
+	return int(v >> 1), v&1 != 0
 }
 
 // appendNumbers appends how many numbers there are, and the numbers in ascending order.
@@ -197,19 +214,20 @@ func (x *Index) remove(key string) uint64 {
 	if d == nil {
 		return 0
 	}
-	own := []byte(d.Terms())
-	x.leave(x.text, &own)
+	x.removals.Add(1)
+	own := ownOf(d)
 	for range takeUvarint(&own) {
-		f := x.def.Fields[takeUvarint(&own)]
-		x.leave(x.fields[f.Name].tags, &own)
+		place, _ := takePlace(&own)
+		x.leave(x.fields[x.def.Fields[place].Name].tags, &own)
 	}
-	for len(own) > 0 {
-		f := x.def.Fields[takeUvarint(&own)]
+	for range takeUvarint(&own) {
+		place, _ := takePlace(&own)
 		v := math.Float64frombits(binary.LittleEndian.Uint64(own))
 		own = own[8:]
-		x.fields[f.Name].numbers.Remove(numbers.Item{Value: v, Doc: id})
+		x.fields[x.def.Fields[place].Name].numbers.Remove(numbers.Item{Value: v, Doc: id})
 		x.records--
 	}
+	x.leave(x.text, &own)
 	for _, f := range x.fields {
 		if f.missing != nil {
 			x.removeMissing(f, id)
@@ -219,6 +237,12 @@ func (x *Index) remove(key string) uint64 {
 		}
 	}
 	return id
+}
+
+// ownOf returns what add has stored with a document; it must not be changed.
+func ownOf(d *docs.Doc) []byte {
+	own := d.Terms()
+	return unsafe.Slice(unsafe.StringData(own), len(own))
 }
 
 // removeMissing removes a document from the list of those that lack a field.

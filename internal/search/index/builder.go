@@ -1,9 +1,11 @@
 package index
 
 import (
+	"bytes"
 	"cmp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 	"unsafe"
 
 	"github.com/atomredis/atomredis/engine/search/docs"
@@ -85,11 +87,13 @@ type word struct {
 type tag struct {
 	field int // its place in the definition
 	text  string
+	exact bool // the field's value is this tag and nothing else
 }
 
 type number struct {
 	field *schema.Field
 	value float64
+	exact bool // the field's value is this number in a form that expressions read too
 }
 
 type shape struct {
@@ -228,6 +232,8 @@ func (b *Builder) field(place int, f *schema.Field, values []Value, position *in
 			own := b.tags[before:]
 			slices.SortFunc(own, func(a, b tag) int { return strings.Compare(a.text, b.text) })
 			b.tags = b.tags[:before+len(slices.Compact(own))]
+			only := b.tags[before:]
+			only[0].exact = len(only) == 1 && len(values) == 1 && only[0].text == string(values[0].Text)
 		}
 	case query.NumericKind:
 		before := len(b.values)
@@ -235,10 +241,10 @@ func (b *Builder) field(place int, f *schema.Field, values []Value, position *in
 			n, ok := v.Number, v.IsNumber
 			if !ok {
 				if n, ok = parseNumber(v.Text); !ok {
-					return "Invalid numeric value: '" + string(v.Text) + "'"
+					return badNumber(v.Text)
 				}
 			}
-			b.values = append(b.values, number{f, n})
+			b.values = append(b.values, number{f, n, len(values) == 1 && !bytes.ContainsAny(v.Text, "xX")})
 		}
 		b.distinct(before)
 	case query.GeoKind:
@@ -248,7 +254,7 @@ func (b *Builder) field(place int, f *schema.Field, values []Value, position *in
 			if failure != "" {
 				return failure
 			}
-			b.values = append(b.values, number{f, score})
+			b.values = append(b.values, number{field: f, value: score})
 		}
 		b.distinct(before)
 	case query.GeoShapeKind:
@@ -280,11 +286,13 @@ func (b *Builder) sortValue(f *schema.Field, v Value) (failure string) {
 	case f.Kind == query.NumericKind:
 		n, ok := parseNumber(v.Text)
 		if !ok {
-			return "Invalid numeric value: '" + string(v.Text) + "'"
+			return badNumber(v.Text)
 		}
 		*at = docs.Value{Kind: docs.Number, Number: n}
 	case f.Unfolded:
 		*at = docs.Value{Kind: docs.Text, Text: string(v.Text)}
+	case !utf8.Valid(v.Text):
+		return query.BadValue.With("Invalid UTF-8")
 	default:
 		*at = docs.Value{Kind: docs.Text, Text: SortForm(v.Text)}
 	}
@@ -326,7 +334,7 @@ func (b *Builder) tag(place int, f *schema.Field, value []byte) {
 		} else {
 			b.scratch = text.AppendFold(b.scratch, one)
 		}
-		b.tags = append(b.tags, tag{place, b.letter(b.scratch)})
+		b.tags = append(b.tags, tag{field: place, text: b.letter(b.scratch)})
 	}
 }
 

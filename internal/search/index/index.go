@@ -27,7 +27,8 @@ type Index struct {
 	keep         postings.Keep     // in lists of words
 	fields       map[string]*field // by name
 	vectorFields []*field
-	records      int64 // living entries in all lists of terms
+	records      int64         // living entries in all lists of terms
+	removals     atomic.Uint64 // how often documents were removed; may be read without a lock
 	failures     Failures
 	spent        atomic.Int64 // ns in Put
 }
@@ -146,6 +147,7 @@ func (x *Index) Clear() {
 	defer x.writing.Unlock()
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	x.removals.Add(1)
 	empty := New(x.def)
 	x.docs, x.text, x.fields, x.vectorFields, x.records = empty.docs, empty.text, empty.fields, empty.vectorFields, 0
 }

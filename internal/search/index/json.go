@@ -104,7 +104,7 @@ func (d *JSONDocument) Values(f *schema.Field) (values []Value, failure string) 
 	case found[0].Kind() == documents.Boolean:
 		d.values = append(d.values, Value{Text: fmt.Append(nil, found[0].Bool())})
 	case found[0].Kind() == documents.Object:
-		return nil, "Object type is not supported"
+		return nil, query.Generic.With("Object type is not supported")
 	default:
 		d.element(f, found[0])
 	}
@@ -132,7 +132,7 @@ func misfit(f query.Kind, v documents.Kind) string {
 	if fits {
 		return ""
 	}
-	return "Invalid JSON type: " + what
+	return query.BadJSON.With("Invalid JSON type: " + what)
 }
 
 // element adds one of several values, and reports whether it fits. It ignores null.
@@ -152,9 +152,9 @@ func (d *JSONDocument) element(f *schema.Field, v documents.Value) bool {
 // badElement is the error for one of several values that does not fit.
 func badElement(k query.Kind) string {
 	if k == query.NumericKind {
-		return "NUMERIC fields can only contain numeric or nulls"
+		return query.BadValue.With("NUMERIC fields can only contain numeric or nulls")
 	}
-	return "TEXT/TAG fields can only contain strings or nulls"
+	return query.BadValue.With("TEXT/TAG fields can only contain strings or nulls")
 }
 
 // KindName returns the word of FT.CREATE for a kind.
@@ -180,7 +180,7 @@ func (d *JSONDocument) vectors(f *schema.Field, found []documents.Value) (values
 	if len(found) == 1 && found[0].Kind() == documents.Array {
 		switch v := found[0]; {
 		case v.Len() == 0:
-			return nil, "Empty array for vector field on JSON document"
+			return nil, query.BadValue.With("Empty array for vector field on JSON document")
 		case v.At(0).Kind() == documents.Array:
 			lists = nil
 			v.Elements(func(_ int, _ string, e documents.Value) bool {
@@ -194,17 +194,17 @@ func (d *JSONDocument) vectors(f *schema.Field, found []documents.Value) (values
 			continue
 		}
 		if list.Kind() != documents.Array {
-			return nil, "VECTOR fields can only contain arrays or nulls"
+			return nil, query.BadValue.With("VECTOR fields can only contain arrays or nulls")
 		}
 		if list.Len() != f.Vector.Dim {
-			return nil, fmt.Sprintf("Invalid vector length. Expected %d, got %d", f.Vector.Dim, list.Len())
+			return nil, query.BadVectorLength.With(fmt.Sprintf("Invalid vector length. Expected %d, got %d", f.Vector.Dim, list.Len()))
 		}
 		whole := f.Vector.Type == schema.Int8 || f.Vector.Type == schema.Uint8
 		blob := make([]byte, 0, f.Vector.Bytes())
 		for i := range list.Len() {
 			e := list.At(i)
 			if !e.IsNumber() || whole && e.Kind() != documents.Integer {
-				return nil, fmt.Sprintf("Invalid vector element at index %d", i)
+				return nil, query.Generic.With(fmt.Sprintf("Invalid vector element at index %d", i))
 			}
 			blob = appendNumber(blob, f.Vector.Type, e.Float())
 		}

@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"github.com/atomredis/atomredis/engine/geo"
+	"github.com/atomredis/atomredis/internal/search/query"
 )
 
 // parseNumber reads a number as C's strtod reads a whole text: also infinite and hexadecimal ones, no blanks, not nan.
@@ -24,19 +25,22 @@ func parseNumber(b []byte) (float64, bool) {
 	return f, err == nil && !math.IsNaN(f)
 }
 
-// parsePlace reads a longitude and a latitude and returns their score in a tree of numbers.
+// parsePlace reads a longitude and a latitude, with blanks around each, and returns their score in a tree of numbers.
 func parsePlace(b []byte) (score float64, failure string) {
 	i := bytes.IndexAny(b, ", ")
 	if i < 0 {
-		return 0, "Invalid geo string"
+		return 0, query.BadArguments.With("Invalid geo string: missing separator")
 	}
-	lon, ok := parseNumber(b[:i])
-	lat, ok2 := parseNumber(bytes.TrimLeft(b[i+1:], " "))
-	if !ok || !ok2 {
-		return 0, "Invalid geo string"
+	lon, ok := parseNumber(bytes.TrimSpace(b[:i]))
+	if !ok {
+		return 0, query.BadPlace(string(b[:i])).Error()
+	}
+	lat, ok := parseNumber(bytes.TrimSpace(b[i+1:]))
+	if !ok {
+		return 0, query.BadPlace(string(b[i+1:])).Error()
 	}
 	if math.Abs(lon) > geo.MaxLon || math.Abs(lat) > geo.MaxLat {
-		return 0, fmt.Sprintf("Invalid geo coordinates: %f, %f", lon, lat)
+		return 0, query.BadCoordinates.With(fmt.Sprintf("Invalid geo coordinates: %f, %f", lon, lat))
 	}
 	return float64(geo.Position{Lon: lon, Lat: lat}.Score()), ""
 }
@@ -68,7 +72,12 @@ func cutByte(b []byte, separator byte) (before, after []byte, found bool) {
 
 func trimBlanks(b []byte) []byte { return bytes.Trim(b, " \t\r\n\v\f") }
 
+// badNumber is the error for a text that is no number.
+func badNumber(b []byte) string {
+	return query.NotNumeric.With("Invalid numeric value: '" + string(b) + "'")
+}
+
 // badVectorSize is the error for a vector of the wrong size.
 func badVectorSize(is, want int) string {
-	return fmt.Sprintf("Could not add vector with blob size %d (expected size %d)", is, want)
+	return query.BadVectorSize.With(fmt.Sprintf("Could not add vector with blob size %d (expected size %d)", is, want))
 }

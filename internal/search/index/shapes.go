@@ -1,8 +1,6 @@
 package index
 
 import (
-	"errors"
-
 	"github.com/atomredis/atomredis/engine/search/shapes"
 	"github.com/atomredis/atomredis/internal/search/query"
 	"github.com/atomredis/atomredis/internal/search/schema"
@@ -30,7 +28,7 @@ func coordinatesOf(f *schema.Field) shapes.Coordinates {
 func parseShape(f *schema.Field, wkt []byte) (s shapes.Shape, failure string) {
 	s, err := shapes.Parse(coordinatesOf(f), string(wkt))
 	if err != nil {
-		return s, "Error indexing geoshape: " + err.Error()
+		return s, query.BadValue.With("Error indexing geoshape: " + err.Error())
 	}
 	return s, ""
 }
@@ -43,7 +41,7 @@ var relations = map[query.Predicate]shapes.Relation{query.Contains: shapes.Conta
 func (x *shapeField) Find(p query.Predicate, wkt string) ([]uint64, error) {
 	s, err := shapes.Parse(x.coordinates, wkt)
 	if err != nil {
-		return nil, errors.New("Error querying geoshape index: " + err.Error())
+		return nil, &query.Error{Code: query.BadValue, Text: "Error querying geoshape index: " + err.Error()}
 	}
 	return x.Index.Find(relations[p], s), nil
 }

@@ -70,18 +70,18 @@ func (f *fieldVectors) Len() int { return f.x.Len() }
 
 // Errors of options.
 var (
-	errVectorOption = badVectorOption("Invalid option")
-	errVectorValue  = badVectorOption("Invalid value was given")
+	errVectorOption = badVectorOption(query.BadOption, "Invalid option")
+	errVectorValue  = badVectorOption(query.BadValue, "Invalid value was given")
 )
 
-func badVectorOption(text string) error {
-	return &query.Error{Code: query.BadArguments, Text: "Error parsing vector similarity parameters: " + text}
+func badVectorOption(code query.Code, text string) error {
+	return &query.Error{Code: code, Text: text + " (Error parsing vector similarity parameters)"}
 }
 
 // Check implements plan.Vectors.
 func (f *fieldVectors) Check(vector string, options []query.Option) error {
 	if want := f.x.VectorBytes(); len(vector) != want {
-		return &query.Error{Code: query.BadArguments, Text: fmt.Sprintf(
+		return &query.Error{Code: query.Invalid, Text: fmt.Sprintf(
 			"Error parsing vector similarity query: query vector blob size (%d) does not match index's expected size (%d).",
 			len(vector), want)}
 	}

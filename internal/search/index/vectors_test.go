@@ -34,8 +34,8 @@ func TestOptionsOfVectorSearches(t *testing.T) {
 		"svs":  vectorFieldOf(schema.Vector{Algorithm: schema.SVS, GraphMaxDegree: 32}),
 	}
 	const (
-		unknown = "Invalid option"
-		value   = "Invalid value was given"
+		unknown = "SEARCH_OPTION_INVALID Invalid option"
+		value   = "SEARCH_VALUE_BAD Invalid value was given"
 	)
 	for _, c := range []struct {
 		field   string
@@ -68,11 +68,11 @@ func TestOptionsOfVectorSearches(t *testing.T) {
 		if c.want == "" {
 			require.NoError(t, err, "%+v", c)
 		} else {
-			require.EqualError(t, err, "Error parsing vector similarity parameters: "+c.want, "%+v", c)
+			require.EqualError(t, err, c.want+" (Error parsing vector similarity parameters)", "%+v", c)
 		}
 	}
 	require.EqualError(t, fields["hnsw"].Check("abc", nil),
-		"Error parsing vector similarity query: query vector blob size (3) does not match index's expected size (8).")
+		"SEARCH_QUERY_BAD Error parsing vector similarity query: query vector blob size (3) does not match index's expected size (8).")
 }
 
 func TestVectorsOfAField(t *testing.T) {

@@ -26,7 +26,7 @@ type builder struct {
 const termSize = 1 << 10
 
 // errTooLarge is the error of a query that needs more memory than Options.MaxMemory.
-var errTooLarge = &query.Error{Code: query.NoSuchFeature, Text: "The query needs too much memory"}
+var errTooLarge = &query.Error{Code: query.Generic, Text: "The query needs too much memory"}
 
 // spend counts memory. The builder continues, and New returns an error at the end.
 func (b *builder) spend(n int) { b.bytes += n }
@@ -84,8 +84,11 @@ func (b *builder) node(n query.Node) (iterator, error) {
 		if err := tooLong(pattern, "Wildcard"); err != nil {
 			return nil, err
 		}
+		if !b.mayContain(n.Fields) {
+			return nil, errNoSuffixes
+		}
 		b.looksAtAll(b.names, pattern != "" && (pattern[0] == '*' || pattern[0] == '?'))
-		return b.pattern(n.Of(), "WILDCARD", n.Shown(), b.names.Matches(pattern))
+		return b.pattern(n.Of(), "WILDCARD", n.Shown(), filled(b.names.Matches(pattern)))
 	case *query.Tag:
 		return b.tag(n), nil
 	case *query.Numeric:
@@ -101,7 +104,7 @@ func (b *builder) node(n query.Node) (iterator, error) {
 	case *query.Missing:
 		return b.missing(n), nil
 	case *query.IDs:
-		return b.list(n.List, n.Weight, "ID-LIST", 0), nil
+		return b.list(n.List, n.Weight, "ID-LIST-SORTED", 0), nil
 	case *query.All:
 		return b.wrap(b.all(n.Weight)), nil
 	case *query.Not:
@@ -174,17 +177,17 @@ func (b *builder) shapes(n *query.GeoShape) (iterator, error) {
 	if err != nil {
 		return nil, err
 	}
-	return b.list(found, n.Weight, "GEOSHAPE", 1), nil
+	return b.list(found, n.Weight, "GEO-SHAPE", 1), nil
 }
 
-// missing makes the iterator of the documents without a field.
+// missing makes the iterator of the documents without a field. They have a score only in an optional part.
 func (b *builder) missing(n *query.Missing) iterator {
 	list := b.index.Missing(n.Field)
 	if list == nil || list.Len() == 0 {
 		return nil
 	}
 	b.spend(termSize)
-	return b.wrap(newTerm(n.Field.Name, list, ofMissing, n.Weight, b.plan.docs.Len()))
+	return b.wrap(newTerm(n.Field.Name, list, ofMissing, 0, b.plan.docs.Len()))
 }
 
 // union makes the iterator of an OR, or that of its only child.
@@ -258,31 +261,31 @@ func (b *builder) every(children []iterator, weight float64, slop int, inOrder b
 	return b.wrap(newIntersect(children, weight, slop, inOrder, b.plan))
 }
 
-// fields returns the mask of some text fields. limited is false if it has all fields, and ok is false if it has
-// none.
-func (b *builder) fields(f query.Fields) (m postings.Mask, limited, ok bool) {
+// fields returns the mask of some text fields. limited is false if it has all fields.
+func (b *builder) fields(f query.Fields) (m postings.Mask, limited bool) {
 	if f.All() {
-		return m, false, true
+		return m, false
 	}
 	for _, field := range f.List() {
 		m = m.Or(postings.Bit(field.Number))
 	}
-	return m, len(f.List()) < len(b.index.TextFields()), !f.None()
+	return m, len(f.List()) < len(b.index.TextFields())
 }
 
 // word makes the iterator of one term.
 func (b *builder) word(n *query.Token, weight float64) iterator {
 	list, found := b.names.Get(n.Text)
-	mask, limited, ok := b.fields(n.Fields)
-	if !found || !ok {
+	if !found {
 		return nil
 	}
+	mask, limited := b.fields(n.Fields)
 	return b.text(n.Text, list, weight, mask, limited)
 }
 
 // text makes the iterator of a term in some fields.
 func (b *builder) text(name string, list *postings.List, weight float64, mask postings.Mask, limited bool) iterator {
-	if list.Len() == 0 {
+	limited = limited && list.HasMasks()
+	if list.Len() == 0 || limited && !list.MayMeet(mask) {
 		return nil
 	}
 	b.spend(termSize)
@@ -322,7 +325,7 @@ func (b *builder) affix(n *query.Affix) (iterator, error) {
 		return nil, err
 	}
 	if n.Before && !b.mayContain(n.Fields) {
-		return nil, &query.Error{Code: query.NoSuchFeature, Text: "Contains query on fields without WITHSUFFIXTRIE support"}
+		return nil, errNoSuffixes
 	}
 	b.looksAtAll(b.names, n.Before)
 	found := affixes(b.names, n)
@@ -331,6 +334,8 @@ func (b *builder) affix(n *query.Affix) (iterator, error) {
 	}
 	return b.pattern(n.Of(), "PREFIX", n.Text, found)
 }
+
+var errNoSuffixes = &query.Error{Code: query.Generic, Text: "Contains query on fields without WITHSUFFIXTRIE support"}
 
 // hasSuffixes reports whether there are fields with WITHSUFFIXTRIE.
 func (b *builder) hasSuffixes() bool {
@@ -407,7 +412,7 @@ func tooLong(pattern, name string) error {
 	if utf8.RuneCountInString(pattern) <= maxPattern {
 		return nil
 	}
-	return &query.Error{Code: query.NoSuchFeature, Text: name + " query string is too long. Maximum allowed length is 1024"}
+	return &query.Error{Code: query.LimitExceeded, Text: name + " query string is too long. Maximum allowed length is 1024"}
 }
 
 // pattern makes the iterator of all terms of a pattern, which PROFILE shows.
@@ -415,15 +420,9 @@ func (b *builder) pattern(c *query.Common, kind, pattern string, found iter.Seq2
 	if err := tooLong(pattern, kind); err != nil {
 		return nil, err
 	}
-	mask, limited, ok := b.fields(c.Fields)
-	if !ok {
-		return nil, nil
-	}
+	mask, limited := b.fields(c.Fields)
 	children := b.expand(found, func(name string, list *postings.List) iterator { return b.text(name, list, 1, mask, limited) })
-	if len(children) == 0 {
-		return nil, nil
-	}
-	return b.wrap(newUnion(children, c.Weight, kind+" - "+pattern, true)), nil
+	return b.either(children, c.Weight, kind+" - "+pattern, true), nil
 }
 
 // tooMany is the warning about a pattern with too many terms.

@@ -65,20 +65,20 @@ func (f *flat) read(s string) ([]float64, error) {
 
 func (f *flat) Check(vector string, options []query.Option) error {
 	if _, err := f.read(vector); err != nil {
-		return fmt.Errorf("Error parsing vector similarity query: %w", err)
+		return &query.Error{Code: query.Invalid, Text: "Error parsing vector similarity query: " + err.Error()}
 	}
 	for _, o := range options {
 		switch strings.ToUpper(o.Name) {
 		case "EF_RUNTIME":
 			if n, err := strconv.Atoi(o.Value); f.hnsw && (err != nil || n <= 0) {
-				return badVector("Invalid value was given")
+				return badVector(query.BadValue, "Invalid value was given")
 			}
 		case "EPSILON":
 		default:
-			return badVector("Invalid option")
+			return badVector(query.BadOption, "Invalid option")
 		}
 		if !f.hnsw {
-			return badVector("Invalid option")
+			return badVector(query.BadOption, "Invalid option")
 		}
 	}
 	return nil

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"cmp"
 	"math"
 	"slices"
 )
@@ -31,7 +30,7 @@ func newIntersect(children []iterator, weight float64, slop int, inOrder bool, p
 		n.slop = anySlop
 	}
 	cheapest := slices.Clone(children)
-	slices.SortStableFunc(cheapest, func(a, b iterator) int { return cmp.Compare(cost(a, p), cost(b, p)) })
+	slices.SortStableFunc(cheapest, func(a, b iterator) int { return int(cost(a, p) - cost(b, p)) })
 	if !inOrder {
 		n.children = cheapest
 	}
@@ -45,11 +44,17 @@ func newIntersect(children []iterator, weight float64, slop int, inOrder bool, p
 	return n
 }
 
-// cost orders the parts of an intersection.
-func cost(it iterator, p *Plan) int64 {
-	n := int64(it.estimate())
-	if u, ok := bare(it).(*union); ok && p.options.UnionsLast {
-		n *= int64(len(u.children))
+// cost orders the parts of an intersection. As in Redis, costs that differ by less than one are equal, which shows in
+// explanations.
+func cost(it iterator, p *Plan) float64 {
+	n := float64(it.estimate())
+	switch it := bare(it).(type) {
+	case *union:
+		if p.options.UnionsLast {
+			n *= float64(len(it.children))
+		}
+	case *intersect:
+		n /= float64(len(it.children))
 	}
 	return n
 }

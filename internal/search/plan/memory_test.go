@@ -394,7 +394,7 @@ func place(s string) (p geo.Position, err error) {
 	if !ok {
 		lon, lat, ok = strings.Cut(s, " ")
 	}
-	if lat = strings.TrimPrefix(lat, " "); !ok {
+	if lat = strings.TrimSpace(lat); !ok {
 		return p, errors.New("one number")
 	}
 	if p.Lon, err = number0(lon); err == nil {

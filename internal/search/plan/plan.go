@@ -260,6 +260,12 @@ func (p *Plan) again(do func()) {
 	}
 }
 
+// Result returns a plan that has run without what it took to run, to be kept long: it has no more matches, and the same
+// Total, Warnings and Stopped.
+func (p *Plan) Result() *Plan {
+	return &Plan{root: new(none), id: end, total: p.total, warnings: p.warnings, watch: watch{stopped: p.watch.stopped}}
+}
+
 // Stopped reports whether the query was stopped before its end.
 func (p *Plan) Stopped() bool { return p.watch.stopped }
 

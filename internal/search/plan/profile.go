@@ -78,6 +78,12 @@ type Profile struct {
 	Children []Profile
 }
 
+// RangeByID and RangeByScore are the types of a range of vectors in the order of documents, and of distances.
+const (
+	RangeByID    = "METRIC SORTED BY ID - VECTOR DISTANCE"
+	RangeByScore = "METRIC SORTED BY SCORE - VECTOR DISTANCE"
+)
+
 // Profile returns the iterators with their measurements, if the plan was made with Options.Profile.
 func (p *Plan) Profile() Profile { return profile(p.root) }
 
@@ -101,7 +107,7 @@ func profile(it iterator) Profile {
 	case *listed:
 		n.Type = it.kind
 	case *nearest:
-		n.Type, n.Mode = "METRIC - VECTOR DISTANCE", "RANGE_QUERY"
+		n.Type, n.Mode = RangeByID, "RANGE_QUERY"
 	case *knn:
 		n.Type, n.Mode = "VECTOR", it.mode
 		if it.filter != nil {

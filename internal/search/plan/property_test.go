@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/atomredis/atomredis/engine/search/docs"
+	"github.com/atomredis/atomredis/engine/search/postings"
 	"github.com/atomredis/atomredis/internal/search/query"
 	"github.com/atomredis/atomredis/internal/testing/testseed"
 )
@@ -93,6 +94,12 @@ func (n *naive) first(id uint64, a *query.Affix) (string, bool) {
 		}
 	}
 	return "", false
+}
+
+// listed reports whether a word has documents in the fields of a node. Removed documents may still count.
+func (n *naive) listed(c *query.Common, word string) bool {
+	list, ok := n.m.Text().Get(word)
+	return ok && list.Len() > 0 && (c.Fields.All() || list.MayMeet(postings.Bit(c.Fields.List()[0].Number)))
 }
 
 func (n *naive) tags(id uint64) []string {
@@ -264,6 +271,15 @@ func (n *naive) score(id uint64, node query.Node) float64 {
 	case *query.Token:
 		return w * word(q.Text)
 	case *query.Affix:
+		listed := 0
+		for _, word := range n.terms(q.Text) {
+			if n.listed(q.Of(), word) {
+				listed++
+			}
+		}
+		if listed == 1 { // the prefix then is its word
+			w = 1
+		}
 		found, _ := n.first(id, q)
 		return w * word(found)
 	case *query.Tag:
@@ -285,6 +301,9 @@ func (n *naive) score(id uint64, node query.Node) float64 {
 		child.Of().Weight = w
 		inner, twice := child.(*query.Optional)
 		if twice && !n.match(id, inner.Child) {
+			return w * leaf(1, 1)
+		}
+		if _, missing := child.(*query.Missing); missing && n.match(id, child) {
 			return w * leaf(1, 1)
 		}
 		if n.match(id, child) {
@@ -383,9 +402,9 @@ func (n *naive) exists(node query.Node) bool {
 	}
 	switch q := node.(type) {
 	case *query.Token:
-		return slices.Contains(n.terms(q.Text), q.Text)
+		return n.listed(q.Of(), q.Text)
 	case *query.Affix:
-		return len(n.terms(q.Text)) > 0
+		return slices.ContainsFunc(n.terms(q.Text), func(word string) bool { return n.listed(q.Of(), word) })
 	}
 	for id := range n.m.Docs().Last() {
 		if n.m.Docs().Get(id+1) != nil && n.match(id+1, node) {

@@ -168,8 +168,11 @@ func (s *scorer) node(it iterator, x *Explanation) float64 {
 	case *timed:
 		return s.node(it.iterator, x)
 	case *term:
-		if it.source != ofMissing {
+		switch {
+		case it.source != ofMissing:
 			return s.term(it, x)
+		case it.weight != 0: // it is optional
+			return s.every(it.weight, x)
 		}
 		return s.other(0, 1, x)
 	case *union:
@@ -337,7 +340,7 @@ func (s *scorer) bound(it iterator) float64 {
 		return s.bound(it.iterator)
 	case *term:
 		if it.source == ofMissing {
-			return 0
+			return it.weight * k1More / (1 + shortest)
 		}
 		f := 1.0
 		if it.source == ofText {

@@ -39,11 +39,8 @@ func newTerm(name string, list *postings.List, from source, weight float64, n in
 	return t
 }
 
-// idf returns the inverse document frequency for BM25STD of a term in some of n documents. Redis computes the
-// argument of the logarithm in 32 bits, which shows in the eighth digit.
-func idf(n, some int) float64 {
-	return math.Log(float64(1 + (float32(n-some)+0.5)/(float32(some)+0.5)))
-}
+// idf returns the inverse document frequency for BM25STD of a term in some of n documents.
+func idf(n, some int) float64 { return math.Log(1 + (float64(n-some)+0.5)/(float64(some)+0.5)) }
 
 func (t *term) rewind() { t.at, t.reader = 0, t.view.Reader() }
 

@@ -58,8 +58,8 @@ const (
 )
 
 // badVector is the error of an option.
-func badVector(format string, args ...any) error {
-	return &query.Error{Code: query.BadArguments, Text: "Error parsing vector similarity parameters: " + fmt.Sprintf(format, args...)}
+func badVector(code query.Code, text string) error {
+	return &query.Error{Code: code, Text: text + " (Error parsing vector similarity parameters)"}
 }
 
 // policy has a query's options for searching among the documents of a filter.
@@ -74,11 +74,11 @@ func (b *builder) policy(options []query.Option, filtered bool) (p policy, rest 
 	for _, o := range options {
 		name := strings.ToUpper(o.Name)
 		if seen[name] {
-			return p, nil, badVector("Parameter was specified twice")
+			return p, nil, badVector(query.DuplicateParameter, "Parameter was specified twice")
 		}
 		seen[name] = true
 		if !filtered && (name == "HYBRID_POLICY" || name == "BATCH_SIZE") {
-			return p, nil, badVector("hybrid query attributes were sent for a non-hybrid query")
+			return p, nil, badVector(query.NotHybrid, "hybrid query attributes were sent for a non-hybrid query")
 		}
 		switch name {
 		case "HYBRID_POLICY":
@@ -88,22 +88,38 @@ func (b *builder) policy(options []query.Option, filtered bool) (p policy, rest 
 			case "BATCHES":
 				p.mode = hybridBatches
 			default:
-				return p, nil, badVector("invalid hybrid policy was given")
+				return p, nil, badVector(query.BadPolicy, "invalid hybrid policy was given")
 			}
 		case "BATCH_SIZE":
 			if n, err := strconv.ParseInt(o.Value, 10, 64); err != nil || n <= 0 {
-				return p, nil, badVector("Invalid value was given")
+				return p, nil, badVector(query.BadValue, "Invalid value was given")
 			}
 			p.batch = true
 		case "SHARD_K_RATIO": // no effect: every shard returns all that the query needs
+			if err := checkRatio(o.Value); err != nil {
+				return p, nil, err
+			}
 		default:
 			rest = append(rest, o)
 		}
 	}
 	if p.mode == hybridAdHoc && p.batch {
-		return p, nil, badVector("'batch size' is irrelevant for the selected policy")
+		return p, nil, badVector(query.BadBatchSize, "'batch size' is irrelevant for the selected policy")
 	}
 	return p, rest, nil
+}
+
+// checkRatio returns an error unless a text is a number above 0 and at most 1.
+func checkRatio(text string) error {
+	f, err := strconv.ParseFloat(text, 64)
+	switch {
+	case err != nil:
+		return &query.Error{Code: query.Invalid, Text: "Invalid shard k ratio value '" + text + "'"}
+	case !(f > 0 && f <= 1):
+		return &query.Error{Code: query.Invalid,
+			Text: fmt.Sprintf("Invalid shard k ratio value: Shard k ratio must be greater than 0 and at most 1 (got %g)", f)}
+	}
+	return nil
 }
 
 // option returns the value of an option, "" if it is not there.
@@ -122,7 +138,7 @@ func (b *builder) yields(name string) error {
 		return nil
 	}
 	if _, taken := b.index.Field(name); taken {
-		return &query.Error{Code: query.BadArguments, Text: "Property `" + name + "` already exists in schema"}
+		return &query.Error{Code: query.IndexExists, Text: "Property `" + name + "` already exists in schema"}
 	}
 	b.plan.yields = append(b.plan.yields, name)
 	return nil
@@ -144,9 +160,9 @@ func (b *builder) knn(n *query.KNN) (iterator, error) {
 	}
 	switch {
 	case option(options, "EPSILON") != "":
-		return nil, badVector("range query attributes were sent for a non-range query")
+		return nil, badVector(query.NotRange, "range query attributes were sent for a non-range query")
 	case p.mode == hybridAdHoc && option(options, "EF_RUNTIME") != "":
-		return nil, badVector("'EF_RUNTIME' is irrelevant for the selected policy")
+		return nil, badVector(query.BadEffort, "'EF_RUNTIME' is irrelevant for the selected policy")
 	}
 	k := &knn{mode: standardKNN, most: int(min(n.K, math.MaxInt32))}
 	k.yield = n.Yield
@@ -271,7 +287,7 @@ func (b *builder) among(vectors Vectors, vector string, k int, allowed *set) []N
 // vectorRange finds the documents within a distance.
 func (b *builder) vectorRange(n *query.VectorRange) (iterator, error) {
 	if n.Radius < 0 {
-		return nil, &query.Error{Code: query.BadArguments,
+		return nil, &query.Error{Code: query.Invalid,
 			Text: fmt.Sprintf("Error parsing vector similarity query: negative radius (%s) given in a range query", short(n.Radius))}
 	}
 	if err := b.yields(n.Yield); err != nil {
@@ -286,7 +302,7 @@ func (b *builder) vectorRange(n *query.VectorRange) (iterator, error) {
 		return nil, err
 	}
 	if option(options, "EF_RUNTIME") != "" {
-		return nil, badVector("Invalid option")
+		return nil, badVector(query.BadOption, "Invalid option")
 	}
 	b.works(vectors.Effort(1, options))
 	near := vectors.Within(n.Vector, n.Radius, options, b.plan.watch.tick)

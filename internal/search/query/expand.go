@@ -96,7 +96,7 @@ func (e *Expansion) word(n *Token) (Node, error) {
 		if everything {
 			phonetic := n.Fields.with(e.Schema, func(f *Field) bool { return f.Phonetic })
 			if n.Phonetic != PhoneticAsIndexed && !phonetic {
-				return nil, errorf(NoSuchFeature, "field does not support phonetics")
+				return nil, errorf(Invalid, "field does not support phonetics")
 			}
 			sounds = n.Phonetic == PhoneticOn || n.Phonetic == PhoneticAsIndexed && phonetic
 		}

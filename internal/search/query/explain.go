@@ -106,7 +106,7 @@ func (e *explainer) node(n Node, depth int) {
 	case *Geo:
 		e.write("GEO ", n.Field.Name, ":{", long(n.Lon), ",", long(n.Lat), " --> ", long(n.Radius), " ", n.Unit, "}")
 	case *GeoShape:
-		e.write("GEOSHAPE{", n.Predicate.String(), " ", n.Shape, "}")
+		e.write("GEOSHAPE{", strconv.Itoa(int(n.Predicate)), " ", n.Shape, "}")
 	case *KNN:
 		e.write("VECTOR {")
 		if n.Filter != nil {

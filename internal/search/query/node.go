@@ -196,7 +196,7 @@ type (
 // Predicate is a relation of a document's shape to that of a query.
 type Predicate uint8
 
-// The relations. Disjoint and Intersects are symmetric.
+// The relations, with Redis's numbers, which FT.EXPLAIN shows. Disjoint and Intersects are symmetric.
 const (
 	Contains Predicate = iota + 1
 	Within
@@ -206,16 +206,6 @@ const (
 
 // predicates are their names.
 var predicates = map[string]Predicate{"CONTAINS": Contains, "WITHIN": Within, "DISJOINT": Disjoint, "INTERSECTS": Intersects}
-
-// String returns the name.
-func (p Predicate) String() string {
-	for name, q := range predicates {
-		if p == q {
-			return name
-		}
-	}
-	return "UNKNOWN"
-}
 
 // Option is a setting of a vector search in the query. Only the index knows the valid ones.
 type Option struct {

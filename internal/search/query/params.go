@@ -34,7 +34,7 @@ type param struct {
 }
 
 // noParameter is the error for a parameter that PARAMS does not have.
-func noParameter(name string) *Error { return errorf(NoParameter, "No such parameter `%s`", name) }
+func noParameter(name string) *Error { return errorf(NoParameter, "Parameter not found `%s`", name) }
 
 // resolve sets all parameters of a tree.
 func resolve(n Node, values map[string]string) error {
@@ -72,7 +72,7 @@ func optionsOf(n Node) []Option {
 
 // apply sets a parameter.
 func (p param) apply(value string) error {
-	invalid := errorf(Syntax, "Invalid numeric value (%s) for parameter `%s`", value, p.name)
+	invalid := errorf(NotNumeric, "Invalid numeric value (%s) for parameter `%s`", value, p.name)
 	switch p.kind {
 	case wordParam:
 		*p.text = normalize(value)

@@ -245,10 +245,10 @@ func setAttribute(n Node, name, value string) *Error {
 			return invalid
 		}
 		c.Weight = weight
-	case "yield_distance_as", "ef_runtime", "epsilon", "hybrid_policy", "batch_size", "shard_k_ratio":
+	case "yield_distance_as", "ef_runtime", "epsilon", "hybrid_policy", "batch_size", "shard_k_ratio", "rerank":
 		return setVectorAttribute(n, lowerName, name, value)
 	default:
-		return errorf(BadAttribute, "Invalid attribute %s", name)
+		return errorf(BadOption, "Invalid attribute %s", name)
 	}
 	return nil
 }
@@ -260,7 +260,7 @@ func setVectorAttribute(n Node, lowerName, name, value string) *Error {
 	case *KNN:
 		if options = &n.Options; lowerName == "yield_distance_as" {
 			if n.named {
-				return errorf(Syntax, "Distance field was specified twice for vector query: %s and %s", n.Yield, value)
+				return errorf(Duplicate, "Distance field was specified twice for vector query: %s and %s", n.Yield, value)
 			}
 			n.Yield = value
 			return nil
@@ -272,7 +272,7 @@ func setVectorAttribute(n Node, lowerName, name, value string) *Error {
 		}
 	}
 	if options == nil || lowerName == "yield_distance_as" {
-		return errorf(BadAttribute, "Invalid attribute %s", name)
+		return errorf(BadOption, "Invalid attribute %s", name)
 	}
 	*options = append(*options, Option{Name: name, Value: value})
 	return nil

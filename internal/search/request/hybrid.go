@@ -129,7 +129,7 @@ func (p *hybridParser) text() error {
 		case "DIALECT":
 			return errHybridDialect
 		default:
-			return args.Errorf(query.BadArguments, "Unknown argument `%s` in SEARCH", word)
+			return args.Errorf(query.UnknownArgument, "Unknown argument `%s` in SEARCH", word)
 		}
 		p.Next()
 		value, bad := p.Text()
@@ -174,7 +174,7 @@ func (p *hybridParser) vector() error {
 	}
 	for err == nil && p.Match("YIELD_SCORE_AS") {
 		if v.Score != "" {
-			return args.Errorf(query.BadArguments, "Duplicate YIELD_SCORE_AS argument")
+			return args.Errorf(query.DuplicateParameter, "Duplicate YIELD_SCORE_AS argument")
 		}
 		if v.Score, ok = p.Next(); !ok {
 			return args.Errorf(query.BadArguments, "Missing argument value for YIELD_SCORE_AS")
@@ -207,9 +207,9 @@ func (p *hybridParser) clause(name string, options ...string) error {
 		option := strings.ToUpper(word)
 		switch {
 		case !slices.Contains(options, option):
-			return args.Errorf(query.BadArguments, "Unknown argument `%s` in %s", word, name)
+			return args.Errorf(query.UnknownArgument, "Unknown argument `%s` in %s", word, name)
 		case seen[option]:
-			return args.Errorf(query.BadArguments, "Duplicate %s argument", option)
+			return args.Errorf(query.DuplicateParameter, "Duplicate %s argument", option)
 		case p.Done():
 			return args.Errorf(query.BadArguments, "Missing argument value for %s", option)
 		}
@@ -472,9 +472,9 @@ func (p *hybridParser) limit() error {
 	case bad != args.None:
 		return args.Errorf(query.BadArguments, "LIMIT count must be a non-negative integer")
 	case num == 0 && offset != 0:
-		return args.Errorf(args.LimitExceeded, "The `offset` of the LIMIT must be 0 when `num` is 0")
+		return args.Errorf(query.LimitExceeded, "The `offset` of the LIMIT must be 0 when `num` is 0")
 	case num > int64(p.config.MaxSearch):
-		return args.Errorf(args.LimitExceeded, "LIMIT exceeds maximum of %d", p.config.MaxSearch)
+		return args.Errorf(query.LimitExceeded, "LIMIT exceeds maximum of %d", p.config.MaxSearch)
 	}
 	a := p.arrange()
 	a.Limited, a.Offset, a.Num = true, int(offset), int(num)
@@ -520,7 +520,7 @@ func (p *hybridParser) sortBy() error {
 			list.Match("ASC")
 		}
 		if a.Keys = append(a.Keys, aggregate.Key{Name: name, Desc: desc}); len(a.Keys) > aggregate.MaxSortKeys {
-			return args.Errorf(args.LimitExceeded, "Cannot sort by more than %d fields", aggregate.MaxSortKeys)
+			return args.Errorf(query.LimitExceeded, "Cannot sort by more than %d fields", aggregate.MaxSortKeys)
 		}
 	}
 	a.Sorted = true

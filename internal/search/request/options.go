@@ -65,15 +65,15 @@ func Params(r *args.Reader, before map[string]string) (map[string]string, error)
 	case bad != args.None:
 		return nil, bad.For("PARAMS")
 	case before != nil:
-		return nil, args.Errorf(args.AddArguments, "Multiple PARAMS are not allowed. Parameters can be defined only once")
+		return nil, args.Errorf(query.AddArguments, "Multiple PARAMS are not allowed. Parameters can be defined only once")
 	case list.Len() == 0 || list.Len()%2 != 0:
-		return nil, args.Errorf(args.AddArguments, "Parameters must be specified in PARAM VALUE pairs")
+		return nil, args.Errorf(query.AddArguments, "Parameters must be specified in PARAM VALUE pairs")
 	}
 	params := map[string]string{}
 	for !list.Done() {
 		name, _ := list.Next()
 		if _, ok := params[name]; ok {
-			return nil, args.Errorf(args.AddArguments, "Duplicate parameter `%s`", name)
+			return nil, args.Errorf(query.AddArguments, "Duplicate parameter `%s`", name)
 		}
 		params[name], _ = list.Next()
 	}
@@ -103,7 +103,7 @@ func (p *parser) format() error {
 	word, ok := p.Next()
 	switch {
 	case !ok:
-		return args.Errorf(args.BadValue, "Need an argument for FORMAT")
+		return args.Errorf(query.BadValue, "Need an argument for FORMAT")
 	case strings.EqualFold(word, "EXPAND"):
 		p.Format = ExpandFormat
 	case strings.EqualFold(word, "STRING"):
@@ -117,7 +117,7 @@ func (p *parser) format() error {
 // expandNeedsDialect returns an error for a DIALECT that does not support FORMAT EXPAND.
 func (p *parser) expandNeedsDialect() error {
 	if p.Format == ExpandFormat && p.Dialect < 3 {
-		return args.Errorf(args.LimitExceeded, "EXPAND format requires dialect 3 or greater")
+		return args.Errorf(query.LimitExceeded, "EXPAND format requires dialect 3 or greater")
 	}
 	return nil
 }

@@ -148,9 +148,7 @@ func parse(words []string, c Config, search bool) (*Request, error) {
 		}
 	}
 	p.Plan.CountAll = !search && p.Counting == CountAll
-	if p.Plan.CountAll && p.Cursor != nil {
-		return nil, args.Errorf(query.BadArguments, "FT.AGGREGATE does not support using WITHCOUNT and WITHCURSOR together")
-	}
+	p.Plan.Whole = p.Plan.CountAll && p.Cursor != nil
 	return p.Request, nil
 }
 
@@ -179,7 +177,7 @@ func (p *parser) step() error {
 	}
 	if word, _ := p.Peek(); p.search {
 		if strings.EqualFold(word, "GROUPBY") {
-			return args.Errorf(args.Invalid, "option `GROUPBY` is mutually exclusive with simple (i.e. search) options")
+			return args.Errorf(query.Invalid, "option `GROUPBY` is mutually exclusive with simple (i.e. search) options")
 		}
 		return p.Unknown("<main>")
 	}

@@ -1,7 +1,6 @@
 package schema
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -20,14 +19,6 @@ const (
 	MaxPrefixes   = 1_000_000
 	MaxStopwords  = 1024
 )
-
-// Error is an error in the arguments of FT.CREATE or FT.ALTER, as clients get it.
-type Error string
-
-// Error implements error.
-func (e Error) Error() string { return string(e) }
-
-func errorf(format string, args ...any) Error { return Error(fmt.Sprintf(format, args...)) }
 
 // Checks are checks of parts of a definition by other packages.
 type Checks struct {
@@ -57,14 +48,11 @@ func (r *reader) next() string {
 	return word
 }
 
-// bad returns the error for a problem with the argument of an option.
-func bad(option string, p args.Problem) Error { return errorf("Bad arguments for %s: %s", option, p) }
-
 // text reads the argument of an option.
 func (r *reader) text(option string) (string, error) {
 	word, problem := r.Text()
 	if problem != args.None {
-		return "", bad(option, problem)
+		return "", problem.For(option)
 	}
 	return word, nil
 }
@@ -80,7 +68,7 @@ func (r *reader) choice(option string, words ...string) (i int, word string, err
 func (r *reader) list(option string) ([]string, error) {
 	list, problem := r.List()
 	if problem != args.None {
-		return nil, bad(option, problem)
+		return nil, problem.For(option)
 	}
 	return list.Rest(), nil
 }
@@ -91,17 +79,17 @@ func Parse(name string, words [][]byte, checks Checks) (*Definition, error) {
 	r := newReader(words, checks)
 	for !r.Match("SCHEMA") {
 		if r.Done() {
-			return nil, Error("No schema found")
+			return nil, args.Errorf(query.BadArguments, "No schema found")
 		}
 		if err := d.option(r); err != nil {
 			return nil, err
 		}
 	}
 	if d.MaxTextFields && d.NoFields {
-		return nil, Error("MAXTEXTFIELDS cannot be used with NOFIELDS")
+		return nil, args.Errorf(query.Invalid, "MAXTEXTFIELDS cannot be used with NOFIELDS")
 	}
 	if r.Done() {
-		return nil, Error("Fields arguments are missing")
+		return nil, args.Errorf(query.BadArguments, "Fields arguments are missing")
 	}
 	fields, err := d.fields(r)
 	if err != nil {
@@ -131,12 +119,12 @@ func (d *Definition) option(r *reader) (err error) {
 			return err
 		}
 		if i < 0 {
-			return errorf("Invalid rule type: %s", kind)
+			return args.Errorf(query.AddArguments, "Invalid rule type: %s", kind)
 		}
 		d.Source = []Source{Hash, JSON}[i]
 	case r.Match("PREFIX"):
 		if d.Prefixes, err = r.list("PREFIX"); len(d.Prefixes) > MaxPrefixes {
-			return errorf("Number of prefixes (%d) exceeds maximum allowed (%d)", len(d.Prefixes), MaxPrefixes)
+			return args.Errorf(query.LimitExceeded, "Number of prefixes (%d) exceeds maximum allowed (%d)", len(d.Prefixes), MaxPrefixes)
 		}
 	case r.Match("FILTER"):
 		if d.Filter, err = r.text("FILTER"); err == nil && r.checks.Filter != nil {
@@ -149,7 +137,7 @@ func (d *Definition) option(r *reader) (err error) {
 		}
 		var ok bool
 		if d.Language, ok = text.ParseLanguage(name); !ok {
-			return Error("Invalid language")
+			return args.Errorf(query.AddArguments, "Invalid language")
 		}
 	case r.Match("LANGUAGE_FIELD"):
 		d.LanguageField, err = r.text("LANGUAGE_FIELD")
@@ -159,7 +147,7 @@ func (d *Definition) option(r *reader) (err error) {
 			return err
 		}
 		if d.Score, err = strconv.ParseFloat(score, 64); err != nil || !(d.Score >= 0 && d.Score <= 1) {
-			return Error("Invalid score")
+			return args.Errorf(query.AddArguments, "Invalid score")
 		}
 	case r.Match("SCORE_FIELD"):
 		d.ScoreField, err = r.text("SCORE_FIELD")
@@ -171,13 +159,13 @@ func (d *Definition) option(r *reader) (err error) {
 			return err
 		}
 		if i < 0 {
-			return Error("Invalid argument for `INDEXALL`, use ENABLE/DISABLE")
+			return args.Errorf(query.AddArguments, "Invalid argument for `INDEXALL`, use ENABLE/DISABLE")
 		}
 		d.IndexAll = i == 0
 	case r.Match("TEMPORARY"):
 		var problem args.Problem
 		if d.Temporary, problem = r.Int(0, math.MaxInt64); problem != args.None {
-			return bad("TEMPORARY", problem)
+			return problem.For("TEMPORARY")
 		}
 	case r.Match("STOPWORDS"):
 		var words []string
@@ -200,7 +188,7 @@ func (d *Definition) option(r *reader) (err error) {
 		d.skips = append(d.skips, r.Len())
 	case r.Match("NOSCOREIDX"), r.Match("ASYNC"):
 	default:
-		return errorf("Unknown argument `%s`", r.next())
+		return args.Errorf(query.UnknownArgument, "Unknown argument `%s`", r.next())
 	}
 	return err
 }
@@ -208,7 +196,7 @@ func (d *Definition) option(r *reader) (err error) {
 // ParseFields reads the arguments of FT.ALTER after ADD and returns the definition with the new fields.
 func (d *Definition) ParseFields(words [][]byte, checks Checks) (*Definition, error) {
 	if len(words) == 0 {
-		return nil, Error("No fields provided")
+		return nil, args.Errorf(query.NoCode, "No fields provided")
 	}
 	fields, err := d.fields(newReader(words, checks))
 	if err != nil {
@@ -216,7 +204,7 @@ func (d *Definition) ParseFields(words [][]byte, checks Checks) (*Definition, er
 	}
 	n := d.With(fields)
 	if len(n.texts) > plainTexts && len(d.texts) <= plainTexts && !d.MaxTextFields {
-		return nil, Error("Cannot add more fields. Declare index with wide fields to allow adding unlimited fields")
+		return nil, args.Errorf(query.LimitExceeded, "Cannot add more fields. Declare index with wide fields to allow adding unlimited fields")
 	}
 	return n, nil
 }
@@ -227,18 +215,18 @@ func (d *Definition) fields(r *reader) ([]*Field, error) {
 	texts := len(d.texts)
 	for !r.Done() {
 		if len(d.Fields)+len(list) == MaxFields {
-			return nil, errorf("Schema is limited to %d fields", MaxFields)
+			return nil, args.Errorf(query.LimitExceeded, "Schema is limited to %d fields", MaxFields)
 		}
 		f, err := d.field(r)
 		if err != nil {
 			return nil, err
 		}
 		if _, ok := d.Lookup(f.Name); ok || slices.ContainsFunc(list, func(o *Field) bool { return o.Name == f.Name }) {
-			return nil, errorf("Duplicate field in schema - %s", f.Name)
+			return nil, args.Errorf(query.Invalid, "Duplicate field in schema - %s", f.Name)
 		}
 		if f.Kind == query.TextKind {
 			if texts++; texts > MaxTextFields {
-				return nil, errorf("Schema is limited to %d TEXT fields", MaxTextFields)
+				return nil, args.Errorf(query.LimitExceeded, "Schema is limited to %d TEXT fields", MaxTextFields)
 			}
 		}
 		list = append(list, f)
@@ -252,28 +240,28 @@ func (d *Definition) field(r *reader) (*Field, error) {
 	f.Name = f.Path
 	if r.Match("AS") {
 		if r.Done() {
-			return nil, Error("AS requires an argument")
+			return nil, args.Errorf(query.BadArguments, "AS requires an argument")
 		}
 		f.Name = r.next()
 	}
 	switch {
 	case f.Name == "":
-		return nil, Error("Field name cannot be empty")
+		return nil, args.Errorf(query.Invalid, "Field name cannot be empty")
 	case strings.Contains(f.Name, "\x00"):
-		return nil, Error("Field name cannot contain null bytes")
+		return nil, args.Errorf(query.Invalid, "Field name cannot contain null bytes")
 	case strings.Contains(f.Path, "\x00"):
-		return nil, Error("Field path cannot contain null bytes")
+		return nil, args.Errorf(query.Invalid, "Field path cannot contain null bytes")
 	}
 	if d.Source == JSON {
 		if r.checks.Path != nil && !r.checks.Path(f.Path) {
-			return nil, errorf("Invalid JSONPath '%s' in attribute '%s' in index '%s'", f.Path, f.Name, d.Name)
+			return nil, args.Errorf(query.BadPath, "Invalid JSONPath '%s' in attribute '%s' in index '%s'", f.Path, f.Name, d.Name)
 		}
 		if r.checks.Unordered != nil {
 			f.Unordered = !d.NoOffsets && r.checks.Unordered(f.Path)
 		}
 	}
 	if r.Done() {
-		return nil, errorf("Field `%s` does not have a type", f.Name)
+		return nil, args.Errorf(query.BadArguments, "Field `%s` does not have a type", f.Name)
 	}
 	var err error
 	switch {
@@ -302,7 +290,7 @@ func (d *Definition) field(r *reader) (*Field, error) {
 			return f, nil
 		}
 	default:
-		return nil, errorf("Invalid field type for field `%s`", f.Name)
+		return nil, args.Errorf(query.BadArguments, "Invalid field type for field `%s`", f.Name)
 	}
 	if err != nil {
 		return nil, err
@@ -320,7 +308,7 @@ func (d *Definition) field(r *reader) (*Field, error) {
 		break
 	}
 	if f.NoIndex && f.IndexMissing {
-		return nil, errorf("'Field cannot be defined with both `NOINDEX` and `INDEXMISSING` `%s` '", f.Name)
+		return nil, args.Errorf(query.BadArguments, "'Field cannot be defined with both `NOINDEX` and `INDEXMISSING` `%s` '", f.Name)
 	}
 	return f, nil
 }
@@ -332,20 +320,20 @@ func (f *Field) textOptions(r *reader) error {
 			f.NoStem = true
 		case r.Match("WEIGHT"):
 			if r.Done() {
-				return bad("weight", args.NotConvertible)
+				return args.NotConvertible.For("weight")
 			}
 			w, err := strconv.ParseFloat(r.next(), 64)
 			if err != nil || math.IsNaN(w) || w < 0 {
-				return bad("weight", args.NotConvertible)
+				return args.NotConvertible.For("weight")
 			}
 			f.Weight = w
 		case r.Match("PHONETIC"):
 			if r.Done() {
-				return Error("PHONETIC requires an argument")
+				return args.Errorf(query.BadArguments, "PHONETIC requires an argument")
 			}
 			f.PhoneticCode = r.next()
 			if !slices.Contains([]string{"dm:en", "dm:fr", "dm:pt", "dm:es"}, f.PhoneticCode) {
-				return Error("Matcher Format: <2 chars algorithm>:<2 chars language>. Support algorithms: double metaphone (dm). " +
+				return args.Errorf(query.Invalid, "Matcher Format: <2 chars algorithm>:<2 chars language>. Support algorithms: double metaphone (dm). "+
 					"Supported languages: English (en), French (fr), Portuguese (pt) and Spanish (es)")
 			}
 			f.Phonetic = true
@@ -369,11 +357,11 @@ func (f *Field) tagOptions(r *reader, s Source) error {
 		switch {
 		case r.Match("SEPARATOR"):
 			if r.Done() {
-				return Error("SEPARATOR requires an argument")
+				return args.Errorf(query.BadArguments, "SEPARATOR requires an argument")
 			}
 			separator := r.next()
 			if len(separator) != 1 {
-				return errorf("Tag separator must be a single character. Got `%%s`%s", separator) // the reference also prints the verb
+				return args.Errorf(query.BadArguments, "Tag separator must be a single character. Got `%%s`%s", separator) // the reference also prints the verb
 			}
 			f.Separator = separator[0]
 		case r.Match("CASESENSITIVE"):

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/atomredis/atomredis/internal/search/args"
+	"github.com/atomredis/atomredis/internal/search/query"
 )
 
 // Algorithm is the algorithm of a vector index.
@@ -110,20 +111,26 @@ func parseVector(r *reader) (*Vector, error) {
 	v.Algorithm = Algorithm(i)
 	n, problem := r.Int(0, maxParameters)
 	if problem != args.None {
-		return nil, bad(parameters, problem)
+		return nil, problem.For(parameters)
+	}
+	if v.Algorithm == HNSW && int(n) > r.Len() {
+		return nil, args.Errorf(query.BadArguments, "Bad arguments for vector similarity: not enough arguments")
 	}
 	if n%2 != 0 {
-		return nil, errorf("Bad number of arguments for vector similarity index: got %d but expected even number as algorithm "+
+		return nil, args.Errorf(query.BadArguments, "Bad number of arguments for vector similarity index: got %d but expected even number as algorithm "+
 			"parameters (should be submitted as named arguments)", n)
 	}
 	seen := map[string]bool{}
 	for i := range n / 2 {
 		if r.Done() {
-			return nil, errorf("Expected %d parameters but got %d", n, 2*i)
+			return nil, args.Errorf(query.BadArguments, "Expected %d parameters but got %d", n, 2*i)
 		}
 		name := strings.ToUpper(r.next())
-		if r.Done() && v.has(name) {
-			return nil, bad(v.option(name), args.Missing)
+		switch {
+		case !v.has(name):
+			return nil, v.noParameter(name)
+		case r.Done():
+			return nil, args.Missing.For(v.option(name))
 		}
 		if err := v.parameter(name, r.next()); err != nil {
 			return nil, err
@@ -132,14 +139,16 @@ func parseVector(r *reader) (*Vector, error) {
 	}
 	for _, name := range []string{"TYPE", "DIM", "DISTANCE_METRIC"} {
 		if !seen[name] {
-			return nil, errorf("Missing mandatory parameter: cannot create %s index without specifying %s argument", v.Algorithm, name)
+			return nil, args.Errorf(query.BadArguments, "Missing mandatory parameter: cannot create %s index without specifying %s argument", v.Algorithm, name)
 		}
 	}
 	return v, v.checkSVS(seen)
 }
 
 // unknown returns the error for an invalid argument of an option.
-func unknown(option string) Error { return errorf("Bad arguments for %s: Unknown argument", option) }
+func unknown(option string) error {
+	return args.Errorf(query.BadArguments, "Bad arguments for %s: Unknown argument", option)
+}
 
 // option is the name of a parameter in errors.
 func (v *Vector) option(name string) string {
@@ -149,12 +158,13 @@ func (v *Vector) option(name string) string {
 // has reports whether the algorithm has a parameter.
 func (v *Vector) has(name string) bool {
 	of := *v
-	return of.parameter(name, "") != of.noParameter(name)
+	err := of.parameter(name, "")
+	return err == nil || err.Error() != of.noParameter(name).Error()
 }
 
 // noParameter is the error for a parameter that the algorithm does not have.
 func (v *Vector) noParameter(name string) error {
-	return errorf("Bad arguments for algorithm %s: %s", v.Algorithm, name)
+	return args.Errorf(query.BadArguments, "Bad arguments for algorithm %s: %s", v.Algorithm, name)
 }
 
 // parameter sets one parameter.
@@ -164,7 +174,7 @@ func (v *Vector) parameter(name, value string) error {
 	whole := func(to *int, least int64) error {
 		n, problem := argument.Int(least, math.MaxInt32)
 		if problem != args.None {
-			return bad(option, problem)
+			return problem.For(option)
 		}
 		*to = int(n)
 		return nil
@@ -177,14 +187,14 @@ func (v *Vector) parameter(name, value string) error {
 			return unknown(option)
 		}
 		if v.Type = VectorType(i); v.Algorithm == SVS && v.Type != Float16 && v.Type != Float32 {
-			return Error("Not supported data type is given. Expected: FLOAT16, FLOAT32")
+			return args.Errorf(query.BadArguments, "Not supported data type is given. Expected: FLOAT16, FLOAT32")
 		}
 	case name == "DIM":
 		if err := whole(&v.Dim, 1); err != nil {
 			return err
 		}
 		if v.Dim > maxDim {
-			return bad(option, args.OutOfBounds)
+			return args.OutOfBounds.For(option)
 		}
 	case name == "DISTANCE_METRIC":
 		i := indexFold(metricNames, value)
@@ -203,14 +213,14 @@ func (v *Vector) parameter(name, value string) error {
 	case name == "EF_RUNTIME" && is(HNSW):
 		return whole(&v.EfRuntime, 1)
 	case name == "RERANK" && is(HNSW):
-		return Error("RERANK is only supported for disk-based vector indexes")
+		return args.Errorf(query.Invalid, "RERANK is only supported for disk-based vector indexes")
 	case name == "EPSILON" && is(HNSW, SVS):
 		f, problem := argument.Double()
 		if problem == args.None && f <= 0 {
 			problem = args.OutOfBounds
 		}
 		if problem != args.None {
-			return bad(option, problem)
+			return problem.For(option)
 		}
 		v.Epsilon = f
 	case name == "COMPRESSION" && is(SVS):
@@ -230,7 +240,7 @@ func (v *Vector) parameter(name, value string) error {
 			return err
 		}
 		if v.TrainingThreshold < minTraining {
-			return errorf("Invalid TRAINING_THRESHOLD: cannot be lower than DEFAULT_BLOCK_SIZE (%d)", minTraining)
+			return args.Errorf(query.BadArguments, "Invalid TRAINING_THRESHOLD: cannot be lower than DEFAULT_BLOCK_SIZE (%d)", minTraining)
 		}
 	case name == "REDUCE" && is(SVS):
 		return whole(&v.Reduce, 1)
@@ -250,14 +260,14 @@ func (v *Vector) checkSVS(seen map[string]bool) error {
 	}
 	if v.Compression == "" {
 		if seen["TRAINING_THRESHOLD"] {
-			return Error("TRAINING_THRESHOLD is irrelevant when compression was not requested")
+			return args.Errorf(query.BadArguments, "TRAINING_THRESHOLD is irrelevant when compression was not requested")
 		}
 	} else if !seen["TRAINING_THRESHOLD"] {
 		v.TrainingThreshold = 10 * minTraining
 	}
 	lean := strings.HasPrefix(v.Compression, "LeanVec")
 	if seen["REDUCE"] && !lean {
-		return Error("REDUCE is irrelevant when compression is not of type LeanVec")
+		return args.Errorf(query.BadArguments, "REDUCE is irrelevant when compression is not of type LeanVec")
 	}
 	if lean && !seen["REDUCE"] {
 		v.Reduce = v.Dim / 2

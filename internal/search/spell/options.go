@@ -45,18 +45,18 @@ func ParseOptions(words []string) (Options, error) {
 
 func distance(r *args.Reader) (int, error) {
 	if r.Done() {
-		return 0, args.Errorf(query.BadArguments, "DISTANCE arg is given but no DISTANCE comes after")
+		return 0, args.Errorf(query.NoCode, "DISTANCE arg is given but no DISTANCE comes after")
 	}
 	n, bad := r.Int(1, 4)
 	if bad != args.None {
-		return 0, args.Errorf(query.BadArguments, "bad distance given, distance must be a natural number between 1 to 4")
+		return 0, args.Errorf(query.NoCode, "bad distance given, distance must be a natural number between 1 to 4")
 	}
 	return int(n), nil
 }
 
 func (o *Options) terms(r *args.Reader) error {
 	if r.Len() < 2 {
-		return args.Errorf(query.BadArguments, "TERM arg is given but no TERM params comes after")
+		return args.Errorf(query.NoCode, "TERM arg is given but no TERM params comes after")
 	}
 	operation, _ := r.Next()
 	name, _ := r.Next()
@@ -66,7 +66,7 @@ func (o *Options) terms(r *args.Reader) error {
 	case strings.EqualFold(operation, "EXCLUDE"):
 		o.Exclude = append(o.Exclude, name)
 	default:
-		return args.Errorf(query.BadArguments, "bad format, exclude/include operation was not given")
+		return args.Errorf(query.NoCode, "bad format, exclude/include operation was not given")
 	}
 	return nil
 }
@@ -76,7 +76,7 @@ func (o *Options) Missing(has func(name string) bool) error {
 	for _, names := range [][]string{o.Include, o.Exclude} {
 		for _, name := range names {
 			if !has(name) {
-				return args.Errorf(query.BadArguments, "Dict does not exist: %s", name)
+				return args.Errorf(query.NoCode, "Dict does not exist: %s", name)
 			}
 		}
 	}

@@ -62,14 +62,20 @@ func (s Style) Render(stored string, t *text.Tokenizer, match Match) string {
 	}
 	fragments := find(stored, t, match)
 	switch {
-	case len(fragments) == 0 && s.Highlight == nil:
-		return s.Summarize.head(stored)
 	case len(fragments) == 0:
-		return stored
+		return s.WithoutHits(stored)
 	case s.Summarize == nil:
 		return s.whole(stored, fragments)
 	}
 	return s.summary(stored, fragments)
+}
+
+// WithoutHits is Render for a text without hits.
+func (s Style) WithoutHits(stored string) string {
+	if s.Summarize == nil || s.Highlight != nil {
+		return stored
+	}
+	return s.Summarize.head(stored)
 }
 
 // find returns the fragments of a text.

@@ -53,15 +53,15 @@ func TestTranscript(t *testing.T) {
 		case len(words) > 3 && words[0] == "FT.SEARCH":
 			var s Settings
 			err := settings(&s, words[3:])
-			if want := step.Want[0]; want.Kind == '-' {
-				if strings.HasPrefix(want.Text, "Bad arguments") {
+			if want := step.Newest()[0]; want.Kind == '-' {
+				if strings.HasPrefix(want.Text, "SEARCH_PARSE_ARGS Bad arguments") {
 					require.EqualError(t, err, want.Text, step.Source)
 					checked++
 				}
 				continue
 			}
 			require.NoError(t, err)
-			rows := step.Want[0].Elems
+			rows := step.Newest()[0].Elems
 			for i := 1; i+1 < len(rows); i += 2 {
 				for j := 0; j+1 < len(rows[i+1].Elems); j += 2 {
 					name, want := rows[i+1].Elems[j].Text, rows[i+1].Elems[j+1].Text

@@ -31,7 +31,7 @@ type Language uint8
 // Chinese is the only language for which the Tokenizer has rules of its own.
 const Chinese = Language(len(languages) - 1)
 
-// languages has the names, and the stemmers of those languages that the library has. The others are accepted and have no stems.
+// languages has the names, and the stemmers of those languages that have one. The others are accepted and have no stems.
 var languages = [...]struct {
 	name string
 	stem func(*snowballstem.Env) bool
@@ -49,7 +49,7 @@ var languages = [...]struct {
 	{"greek", nil},
 	{"hindi", nil},
 	{"hungarian", hungarian.Stem},
-	{"indonesian", nil},
+	{"indonesian", indonesian},
 	{"irish", irish.Stem},
 	{"italian", italian.Stem},
 	{"lithuanian", nil},
@@ -64,6 +64,8 @@ var languages = [...]struct {
 	{"tamil", tamil.Stem},
 	{"turkish", turkish.Stem},
 	{"yiddish", nil},
+	{"malay", indonesian},
+	{"tagalog", nil},
 	{"chinese", nil},
 }
 

@@ -15,14 +15,16 @@ const (
 // The zero value has none.
 type Synonyms struct {
 	groups map[string][]string // of folded words; each group with its prefix
+	order  order
 }
 
-// Update adds words to a group. If a limit would be exceeded it changes nothing and returns the reason.
+// Update adds words to a group. If a limit would be exceeded it changes no group and returns the reason.
 func (s *Synonyms) Update(group string, words ...string) (refused string) {
 	term := Group + group
 	added := map[string]bool{}
 	for _, word := range words {
 		word = Fold(word)
+		s.order.access()
 		groups, known := s.groups[word]
 		switch {
 		case !known:
@@ -39,7 +41,12 @@ func (s *Synonyms) Update(group string, words ...string) (refused string) {
 	}
 	for _, word := range words {
 		word = strings.Clone(Fold(word))
-		if groups := s.groups[word]; !slices.Contains(groups, term) {
+		s.order.access()
+		groups, known := s.groups[word]
+		if !known {
+			s.order.add(word)
+		}
+		if !slices.Contains(groups, term) {
 			s.groups[word] = append(groups, term)
 		}
 	}
@@ -64,16 +71,12 @@ func (s *Synonyms) Len() int {
 }
 
 // All calls yield for each word and its groups, whose names have the prefix Group, until yield returns false. The
-// order is unspecified.
+// order is that of Redis after the same updates.
 func (s *Synonyms) All(yield func(word string, groups []string) bool) {
 	if s == nil {
 		return
 	}
-	for word, groups := range s.groups {
-		if !yield(word, groups) {
-			return
-		}
-	}
+	s.order.all(func(word string) bool { return yield(word, s.groups[word]) })
 }
 
 // Clone returns an independent copy.
@@ -83,6 +86,7 @@ func (s *Synonyms) Clone() *Synonyms {
 		for word, groups := range s.groups {
 			c.groups[word] = slices.Clip(groups)
 		}
+		c.order = s.order.clone()
 	}
 	return c
 }

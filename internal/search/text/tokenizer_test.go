@@ -136,8 +136,8 @@ func TestLanguages(t *testing.T) {
 			n++
 		}
 	}
-	require.Equal(t, 29, len(languages))
-	require.Equal(t, 18, n)
+	require.Equal(t, 31, len(languages))
+	require.Equal(t, 20, n)
 	for _, name := range []string{"", "klingon", "english "} {
 		_, ok := ParseLanguage(name)
 		require.False(t, ok, name)
@@ -163,6 +163,23 @@ func TestStemmer(t *testing.T) {
 	yiddish, _ := ParseLanguage("yiddish")
 	_, ok = NewStemmer(yiddish).Stem([]byte("running"))
 	require.False(t, ok)
+}
+
+func TestStemsOfIndonesianAndMalay(t *testing.T) {
+	for word, want := range map[string]string{
+		"perniagaan": "niaga", "berniaga": "niaga", "keselamatan": "selamat", "selamat": "selamat", "bukumu": "buku", "bacalah": "baca",
+		"bukukah": "buku", "celananya": "celana", "menyapu": "sapu", "penyapu": "sapu", "memakai": "paka", "membaca": "baca",
+		"pelajaran": "ajar", "belajar": "ajar", "pekerjaan": "kerja", "bekerja": "kerja", "televisi": "televisi", "makanan": "makan",
+		"peledakan": "ledak", "perbaikan": "baik", "mengambil": "ambil", "": "",
+	} {
+		for _, name := range []string{"indonesian", "malay"} {
+			l, ok := ParseLanguage(name)
+			require.True(t, ok)
+			stem, ok := NewQueryStemmer(l).Stem([]byte(word))
+			require.Equal(t, want, stem, word)
+			require.Equal(t, word != "", ok, word)
+		}
+	}
 }
 
 // No text and no word may stop the server, in no language.

@@ -2,14 +2,10 @@ package value
 
 import (
 	"cmp"
-	"fmt"
 	"strconv"
 
 	"github.com/atomredis/atomredis/internal/search/query"
 )
-
-// NotNumeric is the code of errors about values that are no numbers.
-const NotNumeric query.Code = "SEARCH_NUMERIC_VALUE_INVALID"
 
 // Compare compares values as the operators < and > do. Null is lower than all others. If one side is a number the
 // other is converted to a number, and it is an error if that fails.
@@ -25,16 +21,15 @@ func Compare(a, b Value) (int, error) {
 	return Order(a, b), nil
 }
 
+// errNotNumber is the error of a comparison. It has no code, as in the reference.
+var errNotNumber = &query.Error{Text: "Error converting string"}
+
 func mustNumber(v Value) (float64, error) {
 	f, ok := v.ToNumber()
 	if ok {
 		return f, nil
 	}
-	text := v.text
-	if v.kind != String {
-		text = "(null)"
-	}
-	return 0, &query.Error{Code: NotNumeric, Text: fmt.Sprintf("Error converting string '%s' to number", text)}
+	return 0, errNotNumber
 }
 
 // Order compares values as sorting does. It is Compare without errors: a text that is no number is compared with the text of the

@@ -62,9 +62,9 @@ func TestComparison(t *testing.T) {
 		require.Equal(t, c.order, got)
 	}
 	_, err := Compare(Str("a"), Num(1))
-	require.EqualError(t, err, "Error converting string 'a' to number")
+	require.EqualError(t, err, "Error converting string")
 	_, err = Compare(Num(1), list)
-	require.EqualError(t, err, "Error converting string '(null)' to number")
+	require.EqualError(t, err, "Error converting string")
 	require.False(t, Equal(Str("a"), Num(1)))
 	require.False(t, Equal(Num(math.NaN()), Num(math.NaN())))
 }
