@@ -26,16 +26,20 @@ func ExampleDB_Handle() {
 				return nil, err
 			}
 			amount, err := strconv.ParseInt(string(c.Args[3]), 10, 64)
-			if err != nil {
-				return nil, err
+			if err != nil || amount <= 0 {
+				return nil, atomredis.Error("ERR the amount is not a positive integer")
 			}
 			if n, _ := balance.Int(); n < amount {
 				return nil, atomredis.Error("POOR not enough money")
 			}
+			received, err := c.Call("INCRBY", c.Args[2], amount) // first, because the other one cannot fail
+			if err != nil {
+				return nil, err
+			}
 			if _, err := c.Call("DECRBY", c.Args[1], amount); err != nil {
 				return nil, err
 			}
-			return c.Call("INCRBY", c.Args[2], amount)
+			return received, nil
 		},
 	})
 	if err != nil {

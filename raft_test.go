@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log"
 	"net"
 	"os"
@@ -152,6 +153,47 @@ func TestAGroupOfEmbeddedServers(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "value", text(t, reply))
 		_, err = first.Do(t.Context(), "SET", "key", "other")
+		require.ErrorContains(t, err, "READONLY")
+	})
+}
+
+// With replicated-proxy a follower sends the commands of connections to the leader. Those of Do and Tx it executes itself.
+func TestAFollowerForwardsCommandsOfConnectionsAlone(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		dbs, err := openGroup(dir)
+		defer func() {
+			for _, db := range dbs {
+				db.Close()
+			}
+		}()
+		require.NoError(t, err)
+		first := leader(dbs)
+		follower := dbs[0]
+		if follower == first {
+			follower = dbs[1]
+		}
+		_, err = follower.Do(t.Context(), "CONFIG", "SET", "replicated-proxy", "yes")
+		require.NoError(t, err)
+		conn, err := follower.Dial(t.Context())
+		require.NoError(t, err)
+		defer conn.Close()
+		_, err = io.WriteString(conn, "SET key value\r\n")
+		require.NoError(t, err)
+		answer := make([]byte, 5)
+		_, err = io.ReadFull(conn, answer)
+		require.NoError(t, err)
+		require.Equal(t, "+OK\r\n", string(answer))
+		reply, err := first.Do(t.Context(), "GET", "key")
+		require.NoError(t, err)
+		require.Equal(t, "value", text(t, reply))
+
+		_, err = follower.Do(t.Context(), "SET", "key", "other")
+		require.ErrorContains(t, err, "READONLY")
+		err = follower.Tx(t.Context(), func(tx *atomredis.Tx) error {
+			tx.Do("SET", "key", "other")
+			return nil
+		})
 		require.ErrorContains(t, err, "READONLY")
 	})
 }

@@ -13,15 +13,22 @@ import (
 )
 
 // Check reads everything in a directory, which no process may have open, without changing it. report gets a line for
-// each finding. Check returns the first damage; the torn end of a journal after a crash is no damage.
-func Check(fs disk.FS, dir string, report func(string)) error {
+// each finding. If the data belongs to a group, member reads the group's journal, whose directory and state it gets.
+// Check returns the first damage; the torn end of a journal after a crash is no damage.
+func Check(fs disk.FS, dir string, report func(string), member MemberFunc) error {
 	meta, err := store.Registered().Verify(fs, dir, report)
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, store.ErrInUse) {
 		return stopFirst(err)
 	}
 	report(fmt.Sprintf("store: %d keys, journal from position %d", meta.Keys, meta.Journal))
-	found, journalErr := journal.Verify(fs, journalDir(fs, dir), journalStart(meta))
-	if journalErr == nil && found.Segments == 0 {
+	if ok, e := isMember(fs, dir, meta); e != nil || ok {
+		if ok {
+			e = member(fs, fs.PathJoin(dir, groupDir), meta.Group)
+		}
+		err = errors.Join(err, e)
+	}
+	found, journalErr := journal.Verify(fs, journalDir(fs, dir), journalStart(meta), nil)
+	if journalErr == nil && found.Segments == 0 { // a group has a journal of its own
 		report("journal: none")
 		return err
 	}

@@ -20,6 +20,9 @@ var errClosed = errors.New("the storage is closed")
 // errReplacing is returned by checkpoints that would store a partial result of Replace.
 var errReplacing = errors.New("the data is being replaced")
 
+// errReadOnly is returned by checkpoints of data that is only read.
+var errReadOnly = errors.New("the data of a server of a group is only read")
+
 // interval is how often the storage checks whether a checkpoint is due.
 const interval = 100 * time.Millisecond
 
@@ -92,6 +95,7 @@ func (s *Storage) Replace(fill func() error) error {
 	if err := fill(); err != nil {
 		return err
 	}
+	s.breakRecords()
 	s.checkpointing.Lock()
 	s.replacing = false
 	s.checkpointing.Unlock()
@@ -119,7 +123,10 @@ func (s *Storage) Begin() error {
 func (s *Storage) checkpoint(position uint64) error {
 	s.checkpointing.Lock()
 	defer s.checkpointing.Unlock()
-	if s.replacing {
+	switch {
+	case s.readOnly:
+		return errReadOnly
+	case s.replacing:
 		return errReplacing
 	}
 	if f := s.Err(); s.o.Group != nil && f != nil && f.Journal {

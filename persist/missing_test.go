@@ -222,9 +222,9 @@ func refused(t *testing.T, fs *crashfs.FS, want map[string]string) {
 	require.Positive(t, persist.Size(fs, "db"))
 	var report bytes.Buffer
 	say := func(line string) { fmt.Fprintln(&report, line) }
-	require.Error(t, persist.Check(fs, "db", say))
+	require.Error(t, persist.Check(fs, "db", say, nil))
 	require.NoError(t, persist.Repair(fs, "db", say), report.String())
-	require.NoError(t, persist.Check(fs, "db", say), report.String())
+	require.NoError(t, persist.Check(fs, "db", say, nil), report.String())
 	k, err := openKeyspace(fs)
 	require.NoError(t, err, report.String())
 	for key := range want {
@@ -233,7 +233,7 @@ func refused(t *testing.T, fs *crashfs.FS, want map[string]string) {
 	}
 	k.set("new", "value", k.Now())
 	require.NoError(t, k.close(false))
-	require.NoError(t, persist.Check(fs, "db", say), report.String())
+	require.NoError(t, persist.Check(fs, "db", say, nil), report.String())
 }
 
 // An older store with a newer journal, and a newer store with an older journal, do not belong together.
@@ -290,7 +290,7 @@ func TestRemovedFileOfTheStoreIsSeen(t *testing.T) {
 			if err != nil {
 				seen = append(seen, name)
 				require.Regexp(t, `db/`, err.Error(), name)
-				require.Error(t, persist.Check(fs, "db", func(string) {}), name)
+				require.Error(t, persist.Check(fs, "db", func(string) {}, nil), name)
 				return
 			}
 			harmless = append(harmless, name)

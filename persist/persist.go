@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,6 +28,8 @@ type Options struct {
 	// CheckpointSize is the length in bytes to which the journal may grow before a checkpoint. 0 means
 	// DefaultCheckpointSize.
 	CheckpointSize int64
+	// Retention is what the journal keeps for readers beyond what is needed to recover.
+	Retention journal.Retention
 	// SavePoints are further occasions for a checkpoint.
 	SavePoints []SavePoint
 	// Log receives events; it must not be nil.
@@ -52,8 +55,12 @@ type Options struct {
 	// Group returns the journal that the server shares with others, in a directory of its own. It replaces the
 	// directory's own journal, which is repeated once and left alone afterwards: NoJournal and Policy are ignored.
 	// state is the group's part of that journal's last Anchor, nil if the data belonged to no group. A nil Group means
-	// that there is no group. See also Reset.
+	// that there is no group. After an *AsideError, Abandon sets the data aside, so that the next Open begins with an empty
+	// directory. See also Reset.
 	Group func(fs disk.FS, dir string, state []byte) (journal.Journal, error)
+	// Member is for reading the data of a stopped server of a group, without Group: it repeats the records of the shared
+	// journal. Nothing is stored then.
+	Member MemberFunc
 }
 
 // ErrOfGroup is returned by Recover if the data belongs to a group and Options.Group is nil.
@@ -78,10 +85,13 @@ type Storage struct {
 	saveDelay  atomic.Int64 // likewise
 	writeDelay atomic.Int64 // see SetWriteDelay
 	savePoints atomic.Pointer[[]SavePoint]
+	retention  atomic.Pointer[journal.Retention]
 	size       atomic.Int64            // Options.CheckpointSize
 	failure    atomic.Pointer[Failure] // of the last checkpoint
 	loading    atomic.Bool             // keys are still being read
 	repaired   bool                    // the marker exists; see Repair
+	readOnly   bool                    // nothing is stored: see Options.Member
+	aside      *AsideError             // Abandon sets the data aside; nil if not
 
 	checkpointing sync.Mutex // held while a checkpoint is made
 	extra         []byte     // as last stored; protected by checkpointing
@@ -119,6 +129,8 @@ type Status struct {
 	// checkpoint, Unsynced the length of its end that may not be on the disk.
 	Journal                             bool
 	JournalSize, JournalSince, Unsynced int64
+	// Retained is the length in bytes of what the journal keeps only for readers.
+	Retained int64
 	// JournalBuffer is the number of bytes waiting in memory to be written to the journal.
 	JournalBuffer int64
 	// Loading says that keys are still being read from the store, since LoadBegan; LoadedKeys of LoadTotal are read,
@@ -170,6 +182,7 @@ func Open(o Options) (*Storage, error) {
 	s := &Storage{o: o, store: st, requests: make(chan chan error), stop: make(chan struct{})}
 	s.policy.Store(int32(o.Policy))
 	s.savePoints.Store(&o.SavePoints)
+	s.retention.Store(&o.Retention)
 	s.size.Store(o.CheckpointSize)
 	return s, nil
 }
@@ -178,7 +191,7 @@ func Open(o Options) (*Storage, error) {
 func (s *Storage) Source() engine.Source { return s.store }
 
 // journalDir is the directory of the journal's segments.
-func journalDir(fs disk.FS, dir string) string { return fs.PathJoin(dir, "journal") }
+func journalDir(fs disk.FS, dir string) string { return fs.PathJoin(dir, journal.DirName) }
 
 // bytesPerKey is the length of the journal, per stored key, from which all keys are loaded before it is repeated.
 // Reading a key in the order of the store takes less than a tenth of looking it up, and a record has some hundred
@@ -194,9 +207,12 @@ func journalStart(m store.Meta) journal.Start {
 	return journal.Start{LSN: m.Journal, Seed: m.JournalSeed}
 }
 
-// journalSize returns the length of all files in the journal's directory in bytes.
+// journalSize returns the length of all files in the journal's directory in bytes, 0 without the directory.
 func journalSize(fs disk.FS, dir string) (int64, error) {
 	names, err := fs.List(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return 0, nil
+	}
 	if err != nil {
 		return 0, err
 	}
@@ -218,8 +234,15 @@ func (s *Storage) Recover(ks *engine.Keyspace, apply func(now int64, commands []
 	start := time.Now()
 	s.ks = ks
 	meta, _ := s.store.Meta()
-	if meta.Group != nil && s.o.Group == nil {
-		return ErrOfGroup
+	member := false
+	if s.o.Group == nil {
+		var err error
+		if member, err = isMember(s.o.FS, s.o.Dir, meta); err != nil {
+			return err
+		}
+		if member && s.o.Member == nil {
+			return ErrOfGroup
+		}
 	}
 	saved := meta.Saved != 0 // enrol stores no checkpoint
 	if saved {
@@ -236,10 +259,12 @@ func (s *Storage) Recover(ks *engine.Keyspace, apply func(now int64, commands []
 		}
 	}
 	dir := journalDir(s.o.FS, s.o.Dir)
-	err := disk.MakeDir(s.o.FS, dir)
-	if err != nil {
-		return fmt.Errorf("journal: %w", err)
+	if !member {
+		if err := disk.MakeDir(s.o.FS, dir); err != nil {
+			return fmt.Errorf("journal: %w", err)
+		}
 	}
+	var err error
 	if s.repaired, err = hasMarker(s.o.FS, s.o.Dir); err != nil {
 		return err
 	}
@@ -276,13 +301,17 @@ func (s *Storage) Recover(ks *engine.Keyspace, apply func(now int64, commands []
 	}
 	var j journal.Journal // nil with NoJournal; the group's journal comes later
 	end := uint64(0)
-	if s.o.NoJournal || s.o.Group != nil {
+	switch {
+	case meta.Group != nil: // the store already has all records of the directory's own journal
+	case member: // the directory is only read
+		_, err = journal.Verify(s.o.FS, dir, journalStart(meta), repeat)
+	case s.o.NoJournal || s.o.Group != nil:
 		var report journal.Report
 		report, err = journal.Replay(s.o.FS, dir, journalStart(meta), s.o.Log, repeat)
 		end = report.End
-	} else {
+	default:
 		own := journal.Open(journal.Options{FS: s.o.FS, Dir: dir, Policy: s.o.Policy, Seed: meta.JournalSeed, Log: s.o.Log,
-			Notify: s.o.Notify,
+			Notify: s.o.Notify, Retention: *s.retention.Load(),
 			Waited: s.o.Waited, Delay: func() time.Duration { return time.Duration(s.writeDelay.Load()) }})
 		_, err = own.Read(meta.Journal, repeat)
 		j = own
@@ -301,11 +330,11 @@ func (s *Storage) Recover(ks *engine.Keyspace, apply func(now int64, commands []
 		j.SetPolicy(journal.Policy(s.policy.Load())) // it may have changed meanwhile
 		s.enrol(j)
 	}
-	if s.o.Import != nil && !saved && records == 0 {
+	if s.o.Import != nil && !saved && !member && records == 0 {
 		if err := s.o.Import(); err != nil {
 			return err
 		}
-		// Before anything is journalled: a journal means that the keyspace is not new.
+		// Before anything is journalled: a journal means that the keyspace is not new. So readers had nothing to read before.
 		if err := s.checkpoint(end); err != nil {
 			return err
 		}
@@ -317,7 +346,14 @@ func (s *Storage) Recover(ks *engine.Keyspace, apply func(now int64, commands []
 		if j, err = s.joinGroup(end, meta.Journal); err != nil {
 			return err
 		}
+		j.Retain(*s.retention.Load())
 		s.journal.Store(j)
+	} else if member {
+		s.readOnly = true
+		if err := s.o.Member(s.o.FS, s.o.FS.PathJoin(s.o.Dir, groupDir), meta.Group); err != nil {
+			return err
+		}
+		s.endReplay(nil)
 	} else if j == nil {
 		s.endReplay(nil)
 		if end > meta.Journal {
@@ -370,7 +406,9 @@ func (s *Storage) joinGroup(end, position uint64) (journal.Journal, error) {
 	s.status.position = 0 // the group's journal has its own positions
 	s.mu.Unlock()
 	s.policy.Store(int32(journal.Always)) // see Kick
-	return s.o.Group(s.o.FS, dir, meta.Group)
+	j, err := s.o.Group(s.o.FS, dir, meta.Group)
+	errors.As(err, &s.aside)
+	return j, err
 }
 
 // groupDir is the directory of a group's journal.
@@ -536,6 +574,24 @@ func (s *Storage) Lost(lsn uint64) bool {
 // HasJournal reports whether there is a journal.
 func (s *Storage) HasJournal() bool { return s.log() != nil }
 
+// Records returns the journal for readers; nil without a journal, and until it is open.
+func (s *Storage) Records() journal.Journal { return s.log() }
+
+// SetRetention changes what the journal keeps for readers.
+func (s *Storage) SetRetention(r journal.Retention) {
+	s.retention.Store(&r)
+	if j := s.log(); j != nil {
+		j.Retain(r)
+	}
+}
+
+// breakRecords tells readers of the journal that the data was replaced without records.
+func (s *Storage) breakRecords() {
+	if j := s.log(); j != nil {
+		j.Break(s.ks.Now())
+	}
+}
+
 // log returns the journal, nil if there is none, or not yet.
 func (s *Storage) log() journal.Journal {
 	j, _ := s.journal.Load().(journal.Journal)
@@ -595,7 +651,7 @@ func (s *Storage) Status() Status {
 	if j := s.log(); j != nil {
 		end := j.Appended()
 		st.Journal = true
-		st.JournalSize = j.Size()
+		st.JournalSize, st.Retained = j.Size(), j.Retained()
 		st.JournalSince = int64(end - st.position)
 		st.Unsynced = int64(end - j.Durable())
 		st.JournalBuffer = j.Buffered()
@@ -619,7 +675,7 @@ func (s *Storage) Close(save bool) error {
 	var errs []error
 	s.stopWork()
 	if s.ks != nil && save {
-		if err := s.checkpoint(0); err != nil && err != errReplacing && !errors.Is(err, journal.ErrClosed) {
+		if err := s.checkpoint(0); err != nil && err != errReplacing && err != errReadOnly && !errors.Is(err, journal.ErrClosed) {
 			errs = append(errs, fmt.Errorf("last checkpoint: %w", err))
 		}
 	}
@@ -630,7 +686,13 @@ func (s *Storage) Close(save bool) error {
 // Abandon closes everything, and removes the directory as far as Open has created it: for a server that did not start.
 func (s *Storage) Abandon() error {
 	s.stopWork()
-	return errors.Join(s.closeJournal(), s.store.Abandon())
+	err := errors.Join(s.closeJournal(), s.store.Abandon())
+	if s.aside != nil && err == nil {
+		if err = s.setAside(); err != nil {
+			s.o.Log.Error("the damaged data cannot be set aside", "error", err.Error())
+		}
+	}
+	return err
 }
 
 // stopped reports whether the storage is being closed.

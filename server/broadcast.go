@@ -22,7 +22,7 @@ type broadcastHost Server
 
 // Dial implements peers.Node.
 func (h *broadcastHost) Dial(addr string, purpose peer.Purpose, timeout time.Duration) (*peer.Conn, error) {
-	return h.group.node.Dial(addr, purpose, timeout)
+	return h.group.dial(addr, purpose, timeout)
 }
 
 // Receivers implements peers.Host.

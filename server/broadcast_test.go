@@ -2,12 +2,14 @@ package server
 
 import (
 	"fmt"
+	"net"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/internal/cluster"
+	"github.com/atomredis/atomredis/internal/wire/peer"
 )
 
 // A message published at one server reaches all servers of all shards, in order, even if some servers are killed.
@@ -74,4 +76,11 @@ func TestPublishedMessagesAreHeardAtAllServers(t *testing.T) {
 		default:
 		}
 	}
+}
+
+// The record of the shards is known before the data has been read, and messages have receivers from then on.
+func TestMessagesOfAServerThatLoadsAreDropped(t *testing.T) {
+	t.Parallel()
+	_, err := (*broadcastHost)(new(Server)).Dial("127.0.0.1:1", peer.Broadcast, testTimeout)
+	require.ErrorIs(t, err, net.ErrClosed)
 }

@@ -32,7 +32,7 @@ func (srv *Server) CloseDoor(name, directive, value string) { srv.doors.End(name
 // Topology implements doors.Host.
 func (h *doorsHost) Topology(set *config.Settings) door.Topology {
 	srv := (*Server)(h)
-	if srv.group.members.Joined() {
+	if srv.group.members.Configured() {
 		return srv.group.members.Topology(set, func() door.Member {
 			return door.Member{Addr: srv.clientAddr(set), Sentinel: srv.sentinelAddr(set)}
 		})

@@ -197,7 +197,7 @@ func TestForwardedWritesSurviveTheLeader(t *testing.T) {
 			other = f
 		}
 	}
-	require.NoError(t, next.group.node.Transfer(other.addr))
+	require.NoError(t, next.group.node().Transfer(other.addr))
 	waitForAll(50)
 	stop()
 	clients.Wait()
@@ -230,7 +230,7 @@ func TestATransactionDoesNotChangeItsLeader(t *testing.T) {
 	c, idle := followers[0].goClient(redis.Options{MaxRetries: -1}), followers[0].client()
 	require.Equal(t, "+OK", idle.do("SET key value"))
 	err := c.Watch(context.Background(), func(tx *redis.Tx) error {
-		require.NoError(t, leader.group.node.Transfer(followers[1].addr))
+		require.NoError(t, leader.group.node().Transfer(followers[1].addr))
 		require.Eventually(t, func() bool { return !followers[1].group.following.Load() }, testTimeout, time.Millisecond)
 		_, err := tx.TxPipelined(context.Background(), func(p redis.Pipeliner) error {
 			p.Set(context.Background(), "key", "lost", 0)

@@ -5,15 +5,18 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/internal/testing/certificates"
 	"github.com/atomredis/atomredis/internal/testing/crashfs"
 	"github.com/atomredis/atomredis/internal/testing/freeport"
+	"github.com/atomredis/atomredis/internal/testing/transcript"
 )
 
 // A server whose disk is full stops participating, keeps running and reports the reason; when there is room it takes
@@ -108,4 +111,71 @@ func TestTheServersOfAGroupKnowEachOtherByCertificates(t *testing.T) {
 		answer, err := ask(conn)
 		require.Equal(t, c.ok, strings.Contains(answer, leader.addr), "%s: %s %v", c.name, answer, err)
 	}
+}
+
+// A server accepts clients before it has read its data and joined its group. None of their commands fails because of that.
+func TestCommandsWhileAServerOfAGroupStarts(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{"cluster-enabled=no", "cluster-enabled=yes"} {
+		t.Run(mode, func(t *testing.T) { testWhileStarting(t, mode) })
+	}
+}
+
+// endsConnection has the commands after which a connection has no further replies of commands: they are not tried while a
+// server starts.
+var endsConnection = map[string]bool{"monitor": true, "quit": true, "shutdown": true}
+
+func testWhileStarting(t *testing.T, mode string) {
+	fs := crashfs.New()
+	g := &testGroup{t: t, settings: []string{mode, "replicated-proxy=yes", "enable-debug-command=yes"}}
+	n := &groupNode{addr: freeport.Addr(t), dir: "/db", g: g, fs: fs}
+	g.nodes = []*groupNode{n}
+	n.start()
+	require.Equal(t, "+OK", g.settled().client().do("SET a 1"))
+	n.kill()
+
+	reads, goOn := make(chan struct{}), make(chan struct{})
+	reached := sync.OnceFunc(func() { close(reads) })
+	n.fs = crashfs.Wrap(fs, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if op.Kind.ReadOrWrite() == errorfs.OpIsRead && strings.Contains(op.Path, "/journal/") {
+			reached()
+			<-goOn
+		}
+		return nil
+	}))
+	srv, l := n.prepare()
+	defer srv.Close()
+	srv.listeners.Grace = time.Millisecond
+	started := make(chan error, 1)
+	go func() { started <- srv.Start() }()
+	<-reads
+	for cmd := range srv.table.All {
+		if cmd.Do == nil || endsConnection[cmd.Name] {
+			continue
+		}
+		nc, err := transcript.Dial(l.Addr().String())
+		require.NoError(t, err)
+		c := newTestClient(t, nc)
+		args := strings.Split(cmd.Name, "|")
+		for len(args) < max(cmd.Arity, -cmd.Arity) {
+			args = append(args, "1")
+		}
+		require.NotContains(t, c.do(strings.Join(args, " ")), "internal error", cmd.Name)
+		c.Close()
+	}
+	nc, err := transcript.Dial(l.Addr().String())
+	require.NoError(t, err)
+	c := newTestClient(t, nc)
+	require.Contains(t, c.do("GET a"), "-LOADING ")
+	require.Contains(t, c.do("SET a 2"), "-LOADING ")
+	require.Contains(t, c.do("RAFT.STATUS"), "-LOADING ")
+	require.Contains(t, c.do("ROLE"), `"slave"`)
+	require.Contains(t, c.do("INFO replication"), "raft_state:joining")
+	if mode == "cluster-enabled=yes" {
+		require.Contains(t, c.do("CLUSTER NODES"), "myself,slave - 0 0 0 connected")
+		require.Contains(t, c.do("CLUSTER SHARDS"), "replica")
+		require.Equal(t, "[]", c.do("CLUSTER SLOTS"))
+	}
+	close(goOn)
+	require.NoError(t, <-started)
 }

@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 // join starts one more node, which joins the group.
 func (g *testGroup) join() *groupNode {
 	n := &groupNode{addr: freeport.Addr(g.t), dir: g.t.TempDir(), g: g}
+	require.Equal(g.t, "+OK", g.leader().client().do("RAFT.ADD "+n.addr))
 	g.nodes = append(g.nodes, n)
 	n.start()
 	return n
@@ -111,13 +113,9 @@ func TestRaftCommands(t *testing.T) {
 	alone := startTestServer(t, Options{}).connect()
 	require.Contains(t, alone.do("RAFT.STATUS"), "belongs to no group")
 	require.Contains(t, alone.do("RAFT.HELP"), "REMOVE")
-	g := startGroup(t, 3)
+	g := startGroup(t, 3, "raft-timeout=2000") // for answers that name the leader, it must not change meanwhile
 	leader := g.settled()
 	f := g.followers()[0]
-	for _, command := range []string{"RAFT.ADD 127.0.0.1:1", "RAFT.REMOVE " + f.addr, "RAFT.TRANSFER"} {
-		f.client().waitFor(command, "-NOTLEADER The leader of the group is "+leader.addr+", for clients "+
-			leader.Addrs()[0].String())
-	}
 	for command, says := range map[string]string{
 		"RAFT.ADD here":                  "is a host and a port",
 		"RAFT.REMOVE 127.0.0.1:1":        "no server of the group has that address",
@@ -127,12 +125,18 @@ func TestRaftCommands(t *testing.T) {
 		"RAFT.STATUS":                    `"state" "leader" "leader" "` + leader.addr + `"`,
 	} {
 		require.Contains(t, leader.client().do(command), says, command)
+		if !strings.Contains(command, "STATUS") {
+			require.Contains(t, f.client().do(command), says, "a follower asks the leader: %s", command)
+		}
 	}
+	lengths := regexp.MustCompile(`"log-bytes" [1-9]`)
+	require.Eventually(t, func() bool { return len(lengths.FindAllString(f.client().do("RAFT.STATUS"), -1)) == 3 },
+		testTimeout, 10*time.Millisecond)
 	require.Equal(t, "+OK", leader.client().do("RAFT.ADD "+f.addr), "it belongs to the group already")
 	for _, n := range g.nodes {
 		require.Eventually(t, func() bool { return n.client().do("RAFT.CHECK") == "[]" }, testTimeout, 10*time.Millisecond)
 	}
-	require.Equal(t, "+OK", leader.client().do("RAFT.TRANSFER "+f.addr))
+	require.Equal(t, "+OK", f.client().do("RAFT.TRANSFER "+f.addr))
 	f.waitForState("leader")
 	require.Equal(t, "+OK", f.client().do(fmt.Sprint("SET", " key", " value")))
 
@@ -145,4 +149,27 @@ func TestRaftCommands(t *testing.T) {
 	n.start()
 	g.settled()
 	n.client().waitFor("GET key", "value")
+}
+
+// What tools send to the nodes of a Redis cluster has the same meaning in a group.
+func TestANodeTakesTheLeadOfItsShard(t *testing.T) {
+	t.Parallel()
+	g := startGroup(t, 3, "cluster-enabled=yes")
+	leader := g.settled()
+	f, other := g.followers()[0], g.followers()[1]
+	c := f.client()
+	id := func(n *groupNode) string { return n.client().do("CLUSTER MYID") }
+	for command, want := range map[string]string{
+		"CLUSTER REPLICATE " + id(leader): "+OK",
+		"CLUSTER REPLICATE " + id(f):      "-ERR Can't replicate myself",
+		"CLUSTER REPLICATE " + id(other):  "-ERR I can only replicate a master, not a replica.",
+		"CLUSTER SAVECONFIG":              "+OK",
+		"CLUSTER FAILOVER NOW":            "-ERR syntax error",
+	} {
+		require.Equal(t, want, c.do(command), command)
+	}
+	require.Equal(t, "+OK", c.do("CLUSTER FAILOVER"))
+	f.waitForState("leader")
+	require.Equal(t, "-ERR You should send CLUSTER FAILOVER to a replica", f.client().do("CLUSTER FAILOVER FORCE"))
+	f.client().waitFor("CLUSTER BUMPEPOCH", "+STILL 1")
 }

@@ -187,3 +187,18 @@ func TestACopyHasTheHistoryOfTheGroup(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, at.followed.Present().Known)
 }
+
+// A backup needs no stream, so a follower sends it although the leader has begun none.
+func TestAFollowerSendsACopyWithoutAStream(t *testing.T) {
+	t.Parallel()
+	g := startGroup(t, 3)
+	require.Equal(t, "+OK", g.settled().client().do("SET key value"))
+	at := g.followers()[0]
+	at.client().waitFor("GET key", "value")
+	f := at.newRawFollower()
+	f.say("REPLCONF rdb-only 1")
+	require.Equal(t, "+OK", f.line())
+	f.say("SYNC")
+	require.Contains(t, string(f.file()), "value")
+	require.False(t, g.leader().followed.Present().Known)
+}

@@ -11,9 +11,12 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
@@ -501,4 +504,27 @@ func TestMigrateToAServerThatSaysNothing(t *testing.T) {
 		require.Equal(t, want, b.step("DBSIZE"))
 	}
 	b.finish(t)
+}
+
+// An import of which no checkpoint was stored is done again by the next start: nothing of it is in the journal.
+func TestAnImportThatWasNotStoredIsRepeated(t *testing.T) {
+	mem := crashfs.Mem()
+	putFile(t, mem, "/db/dump.rdb", rdbFile(t, "SET a 1", "SET b 2"))
+	var read atomic.Bool
+	_, err := openDurable(t, crashfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if op.Kind == errorfs.OpOpen && strings.HasSuffix(op.Path, "dump.rdb") {
+			read.Store(true)
+		}
+		if read.Load() && op.Kind.ReadOrWrite() == errorfs.OpIsWrite && !strings.Contains(op.Path, "/journal/") {
+			return syscall.EIO
+		}
+		return nil
+	})))
+	require.Error(t, err)
+	require.True(t, read.Load())
+	d, err := openDurable(t, mem)
+	require.NoError(t, err)
+	reply, _ := d.do("DBSIZE")
+	require.Equal(t, ":2\r\n", reply)
+	d.end()
 }

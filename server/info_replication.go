@@ -44,7 +44,11 @@ func infoReplication(b *servercommands.InfoText, c *command.Ctx) {
 			b.Number("master_sync_last_io_seconds_ago", int64(time.Since(st.Heard).Seconds()))
 		}
 		if st.State != replication.LinkConnected {
-			b.Number("master_link_down_since_seconds", int64(time.Since(st.Down).Seconds()))
+			down := int64(-1) // it was never up
+			if !st.Down.IsZero() {
+				down = int64(time.Since(st.Down).Seconds())
+			}
+			b.Number("master_link_down_since_seconds", down)
 		}
 		if st.Problem != "" {
 			b.Text("master_link_last_error", command.OneLine(st.Problem))

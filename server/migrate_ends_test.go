@@ -155,6 +155,37 @@ func TestAMigrationIsCancelled(t *testing.T) {
 	require.Equal(t, m.digests, digestsAt(m.b))
 }
 
+// The keys of the target are as blessed as those of the source, also after a change during the migration, and after the
+// target has repeated its journal.
+func TestBlessedKeysMigrate(t *testing.T) {
+	t.Parallel()
+	m := startShardPair(t)
+	bless := func(word, name string) {
+		require.Equal(t, "1", m.a.do("BLESS "+word+" "+name+"{"+m.tag+"} NO-EVICT"))
+	}
+	for _, name := range []string{"s", "l", "long"} {
+		bless("SET", name)
+	}
+	id, goOn := m.begin(false)
+	bless("CLEAR", "s")
+	bless("CLEAR", "long")
+	bless("SET", "z")
+	goOn()
+	m.b.waitForTask(id, "completed")
+	requireBlessed := func() {
+		for name, want := range map[string]string{"s": "[]", "long": "[]", "set": "[]", "l": `["NO-EVICT"]`, "z": `["NO-EVICT"]`} {
+			require.Equal(t, want, m.b.do("BLESS GET "+name+"{"+m.tag+"}"), name)
+		}
+		require.Equal(t, m.digests, digestsAt(m.b))
+	}
+	requireBlessed()
+	m.settle()
+	m.to.kill()
+	m.to.start()
+	m.b = m.to.g.leader().client()
+	requireBlessed()
+}
+
 // FLUSHALL removes the shard's own keys during a migration: the migration fails, or it was too late to stop it.
 func TestFlushallDuringAMigration(t *testing.T) {
 	t.Parallel()

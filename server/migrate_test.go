@@ -195,3 +195,16 @@ func TestKeysOfOthersAreNotCounted(t *testing.T) {
 	require.Eventually(t, func() bool { return len(from.shards.Record().Trims) == 0 }, testTimeout, time.Millisecond)
 	require.Equal(t, fmt.Sprint(100-ofSlot), a.do("DBSIZE"))
 }
+
+// What is due in a queue is found by the shard that the queue comes to.
+func TestQueuesThatMigrateHaveATimer(t *testing.T) {
+	t.Parallel()
+	list := startShards(t, 2, 1)
+	a, b := list[0].leader().client(), list[1].leader().client()
+	queue := "q{" + cluster.TagOf(100) + "}"
+	require.Equal(t, "+OK", a.do("PRESSURE.CREATE "+queue))
+	require.Equal(t, "1", a.do("PRESSURE.PUT "+queue+" later DELAY 3000"))
+	id := b.importSlots("100 100")
+	b.waitForTask(id, "completed")
+	require.Eventually(t, func() bool { return b.do("LLEN __pressure__:"+queue) == "1" }, testTimeout, 10*time.Millisecond)
+}

@@ -407,6 +407,10 @@ func TestAReplicaTakesWritesOfItsOwn(t *testing.T) {
 	m, c := master.connect(), replica.connect()
 	require.Equal(t, "+OK", m.do("SET shared master"))
 	require.Equal(t, "+OK", m.do("SET short master PX 100000"))
+	m.do("HSET h f v g v")
+	m.do("HPEXPIRE h 100000 FIELDS 1 f")
+	m.do("SADD s a b")
+	m.do("SPEXPIRE s 100000 MEMBERS 1 a")
 	host, port, _ := strings.Cut(master.Addrs()[0].String(), ":")
 	require.Equal(t, "+OK", c.do("REPLICAOF "+host+" "+port))
 	c.waitFor("GET shared", "master")
@@ -419,6 +423,9 @@ func TestAReplicaTakesWritesOfItsOwn(t *testing.T) {
 	require.Contains(t, c.do("BLPOP list 1"), "READONLY", "what comes is for the master's clients")
 	clock.Advance(200 * time.Second)
 	require.Equal(t, "", c.do("GET short"))
+	for _, line := range []string{"HTTL h FIELDS 2 f g", "HPEXPIRETIME h FIELDS 2 f g", "STTL s MEMBERS 2 a b", "SPTTL s MEMBERS 2 a b"} {
+		require.Equal(t, "[-2,-1]", strings.ReplaceAll(c.do(line), " ", ","), line)
+	}
 	require.Equal(t, "+OK", c.do("SET short replica"), "in place of one that has expired here")
 	require.Equal(t, "replica", c.do("GET short"))
 	require.Equal(t, "replica", c.do("GET own"))

@@ -76,9 +76,41 @@ func (m *masterHost) TellLeader() {
 	if leader == "" {
 		return
 	}
-	if conn, err := m.group.node.Dial(leader, peer.Stream, peers.Timeout); err == nil {
+	if conn, err := m.group.dial(leader, peer.Stream, peers.Timeout); err == nil {
 		conn.Close()
 	}
+}
+
+// Position implements psync.MasterHost.
+func (m *masterHost) Position() uint64 {
+	if node := m.group.node(); node != nil {
+		return node.Appended()
+	}
+	return 0
+}
+
+// Entry implements psync.MasterHost.
+func (m *masterHost) Entry(position uint64) uint64 {
+	if node := m.group.node(); node != nil {
+		return node.EntryAt(position)
+	}
+	return 0
+}
+
+// Holders implements psync.MasterHost.
+func (m *masterHost) Holders(entry uint64) int64 {
+	if node := m.group.node(); node != nil {
+		return int64(node.Holders(entry))
+	}
+	return 0
+}
+
+// Committers implements psync.MasterHost.
+func (m *masterHost) Committers() int64 {
+	if node := m.group.node(); node != nil {
+		return int64(node.Committers())
+	}
+	return 0
 }
 
 // WritesPaused implements psync.MasterHost.
@@ -118,7 +150,7 @@ func (srv *Server) withdrawWriters() {
 
 // Dial implements psync.ReplicaHost.
 func (r *replicaHost) Dial(ctx context.Context, addr string, timeout time.Duration) (net.Conn, error) {
-	return (*Server)(r).dial(ctx, addr, timeout, r.config.Get().TLS.Replication)
+	return r.tls.Dial(ctx, addr, timeout, r.config.Get().TLS.Replication)
 }
 
 // MakeRoom implements psync.ReplicaHost.
@@ -203,7 +235,7 @@ func (srv *Server) Master() (link replication.Link, ok bool) {
 func (srv *Server) Group() (g replication.Group, ok bool) { return srv.group.members.Group() }
 
 // HasStream implements replication.Host.
-func (srv *Server) HasStream() bool { return srv.followed.HasStream() }
+func (srv *Server) HasStream(copyOnly bool) bool { return srv.followed.HasStream(copyOnly) }
 
 // Follow implements replication.Host.
 func (srv *Server) Follow(g *engine.Guard, host string, port int) { srv.replica.Follow(g, host, port) }
@@ -215,11 +247,13 @@ func (srv *Server) Lead(g *engine.Guard) { srv.replica.Lead(g) }
 func (srv *Server) Recall(words [][]byte, db int) error { return srv.followed.Recall(words, db) }
 
 // Acked implements replication.Host.
-func (srv *Server) Acked(offset int64, synced bool) int64 { return srv.followed.Acked(offset, synced) }
+func (srv *Server) Acked(written replication.Written, synced bool) int64 {
+	return srv.followed.Acked(written, synced)
+}
 
 // AwaitAcked implements replication.Host.
-func (srv *Server) AwaitAcked(client commands.Client, offset, n int64, synced bool, finish func()) {
-	srv.followed.AwaitAcked(client.(*session.Session).Follower(), offset, n, synced, finish)
+func (srv *Server) AwaitAcked(client commands.Client, written replication.Written, n int64, synced bool, finish func(acked int64)) {
+	srv.followed.AwaitAcked(client.(*session.Session).Follower(), written, n, synced, finish)
 }
 
 // Failover implements replication.Host.

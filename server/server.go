@@ -123,6 +123,8 @@ type Options struct {
 	// data directory; that must have no data (ErrNotEmpty). If it is "" and the data directory has only files of a
 	// Redis, the server reads those.
 	Import string
+	// Stopped means that the data may be that of a stopped server of a group. It is read then, and nothing is stored.
+	Stopped bool
 	// RDBFile gives the server an RDB file, as if dir and dbfilename were set: SAVE and similar commands write it,
 	// and a server without storage reads it at start.
 	RDBFile bool
@@ -139,6 +141,9 @@ type Options struct {
 	Slow func(session.SlowCommand)
 	// Group connects the server with the others of its group, if it belongs to one.
 	Group GroupNetwork
+	// Doors are listeners of doors, by the doors' names, in place of those that the configuration names. The server closes
+	// them.
+	Doors map[string]net.Listener
 	// Hook has the failures that package atomredistest causes; nil otherwise. With it every client is served with
 	// goroutines of its own.
 	Hook *testhook.Hook
@@ -168,7 +173,7 @@ func New(conf *config.Config, log *slog.Logger, o Options) (*Server, error) {
 	if srv.fs == nil {
 		srv.fs = disk.System
 	}
-	srv.storage.importFile = o.Import
+	srv.storage.importFile, srv.storage.stopped = o.Import, o.Stopped
 	srv.group.srv, srv.group.network = srv, o.Group
 	srv.startCluster(set)
 	sh.Cluster = srv.cluster
@@ -198,9 +203,9 @@ func New(conf *config.Config, log *slog.Logger, o Options) (*Server, error) {
 	srv.eviction = eviction.New(sh, srv.replayed)
 	srv.direct = session.NewDirects(sh)
 	srv.doors = doors.New(doors.Options{Sessions: sh, Direct: srv.direct, Listeners: srv.listeners, TLS: srv.tls,
-		Transport: srv.TransportHost(), Host: (*doorsHost)(srv)})
+		Transport: srv.TransportHost(), Host: (*doorsHost)(srv), Given: o.Doors})
 	if set.Raft.Addr != "" {
-		srv.startShards()
+		srv.startShards(set)
 	}
 	srv.ks.SetListLimit(set.Types.List)
 	srv.countSlots(set)

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -83,6 +84,24 @@ func TestAGroupIsAShardOfACluster(t *testing.T) {
 	follower.kill()
 	follower.start()
 	require.Equal(t, name, follower.client().do("CLUSTER MYID"), "the names of servers stay as they are")
+}
+
+// CLUSTER LINKS has the connections of both directions, until they are closed.
+func TestTheLinksOfAServer(t *testing.T) {
+	t.Parallel()
+	g := startGroup(t, 3, "cluster-enabled=yes")
+	leader, follower := g.settled(), g.followers()[0]
+	c, fc := leader.client(), follower.client()
+	link := func(direction string, to *testClient) *regexp.Regexp {
+		return regexp.MustCompile(fmt.Sprintf(`\["direction" "%s" "node" "%s" "create-time" [0-9]{13} "events" "r" `+
+			`"send-buffer-allocated" 0 "send-buffer-used" 0\]`, direction, to.do("CLUSTER MYID")))
+	}
+	to, from := link("to", fc), link("from", c)
+	require.Eventually(t, func() bool {
+		return to.MatchString(c.do("CLUSTER LINKS")) && from.MatchString(fc.do("CLUSTER LINKS"))
+	}, testTimeout, 10*time.Millisecond)
+	leader.kill()
+	require.Eventually(t, func() bool { return !from.MatchString(fc.do("CLUSTER LINKS")) }, testTimeout, 10*time.Millisecond)
 }
 
 func clusterClient(t *testing.T, nodes []*groupNode) *redis.ClusterClient {

@@ -12,6 +12,7 @@ import (
 	"github.com/atomredis/atomredis/internal/cluster/shards"
 	"github.com/atomredis/atomredis/internal/command"
 	"github.com/atomredis/atomredis/internal/commands/search"
+	"github.com/atomredis/atomredis/internal/config"
 	"github.com/atomredis/atomredis/internal/replication/quorum"
 	"github.com/atomredis/atomredis/internal/session"
 	"github.com/atomredis/atomredis/internal/wire/peer"
@@ -19,8 +20,6 @@ import (
 
 // The methods of the server that package internal/cluster/shards needs, and the errors that name the server of a
 // slot.
-
-const errNotServed command.Error = "CLUSTERDOWN Hash slot not served"
 
 // shardsHost is the server as shards.Host.
 type shardsHost Server
@@ -56,7 +55,8 @@ func (srv *Server) ClusterShards() *shards.Shards {
 }
 
 // startShards prepares the server as a member of a group.
-func (srv *Server) startShards() {
+func (srv *Server) startShards(set *config.Settings) {
+	srv.group.members.Configure(set.Raft.Addr, srv.group.following)
 	srv.broadcast = peers.NewBroadcast((*broadcastHost)(srv))
 	srv.shards = shards.New(shards.Options{ID: srv.clusterShard, Clustered: srv.cluster != nil, Config: srv.config,
 		Keyspace: srv.ks, Host: (*shardsHost)(srv)})
@@ -104,7 +104,13 @@ const maxQuestion = 1 << 20
 
 // answer answers a question of another server.
 func (srv *Server) answer(q *peers.Question) (a peers.News, err error) {
-	if q.Ask != peers.AskEnd || srv.cluster == nil {
+	switch c := quorum.Change(q.Ask); {
+	case c == quorum.Add || c == quorum.AddOnline || c == quorum.Remove || c == quorum.Transfer:
+		if err = c.Make(srv.group.node(), q.Addr); errors.Is(err, quorum.ErrNotLeader) {
+			err = &peer.Error{Code: peer.NotLeading, Text: err.Error()}
+		}
+		return a, err
+	case q.Ask != peers.AskEnd || srv.cluster == nil:
 		return srv.shards.Answer(q)
 	}
 	a = srv.shards.News()
@@ -178,8 +184,8 @@ func (srv *Server) Elsewhere(slot int, reads bool) command.Error {
 	if !now.Own.Has(slot) {
 		return owner(h, now, slot)
 	}
-	if !g.following.Load() || reads {
-		return "" // it became ours after the session's check
+	if !g.following.Load() || reads || g.node() == nil {
+		return "" // it became ours after the session's check, or the server is loading
 	}
 	switch st := g.members.Status(); {
 	case st.Leader == "" || st.Leader != st.Addr && st.LeaderAt == "":
@@ -196,7 +202,7 @@ func owner(h *shards.Shards, now *shards.State, slot int) command.Error {
 	id, _ := now.Owners.Of(slot)
 	switch id {
 	case "":
-		return errNotServed
+		return session.ErrNotServed
 	case now.ID: // it is exported, and not yet claimed
 		return session.ErrTryAgain
 	}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	clustercommands "github.com/atomredis/atomredis/internal/commands/cluster"
 	"github.com/atomredis/atomredis/internal/config"
 	"github.com/atomredis/atomredis/internal/replication"
+	"github.com/atomredis/atomredis/internal/replication/quorum"
 )
 
 // This file has the methods of the server as the node of a cluster; see package cluster.
@@ -57,8 +59,9 @@ func (srv *Server) Node() *cluster.Node { return srv.cluster }
 // ClusterView implements cluster.Host.
 func (srv *Server) ClusterView(local string) *cluster.View {
 	set := srv.config.Get()
-	own := cluster.ShardView{ID: srv.clusterShard, Slots: cluster.AllSlots}
+	own := cluster.ShardView{ID: srv.clusterShard}
 	if srv.shards == nil {
+		own.Slots = srv.cluster.Slots()
 		own.Members = []cluster.Member{{ID: srv.cluster.ID, Announcement: cluster.Announce(set, local),
 			Myself: true, Leads: true, Online: true}}
 		return &cluster.View{Shards: []cluster.ShardView{own}}
@@ -70,6 +73,9 @@ func (srv *Server) ClusterView(local string) *cluster.View {
 	}
 	return &cluster.View{Shards: append([]cluster.ShardView{own}, srv.shards.View(st)...)}
 }
+
+// SlotsGone implements cluster.Host.
+func (srv *Server) SlotsGone(slots *cluster.SlotSet) { srv.sessions.SlotsLost(slots) }
 
 // Foreign implements command.Host.
 func (srv *Server) Foreign() func(key []byte) bool {
@@ -105,13 +111,38 @@ func (srv *Server) Shards() clustercommands.Shards {
 	if srv.shards == nil {
 		return nil
 	}
-	return clusterShards{srv.shards, srv.migrations}
+	return clusterShards{srv.shards, srv.migrations, srv}
 }
 
 // clusterShards implements clustercommands.Shards.
 type clusterShards struct {
 	*shards.Shards
 	*migrate.Migrations
+	srv *Server
+}
+
+// errElects is the error of CLUSTER FAILOVER without a leader.
+var errElects = errors.New("the shard has no leader, and elects one by itself")
+
+// TakeLead implements clustercommands.Shards.
+func (s clusterShards) TakeLead() error {
+	err := s.srv.ChangeGroup(quorum.Transfer, s.srv.group.members.Status().Addr)
+	if errors.Is(err, quorum.ErrNotLeader) {
+		return errElects
+	}
+	return err
+}
+
+// Links implements clustercommands.Shards.
+func (s clusterShards) Links() (list []cluster.Link) {
+	node := s.srv.group.node()
+	if node == nil { // the server starts
+		return nil
+	}
+	for _, l := range node.Links() {
+		list = append(list, cluster.Link{Node: shards.Name("node", l.Addr), Dialled: l.Dialled, Since: l.Since})
+	}
+	return list
 }
 
 func movedTo(slot int, addr string) command.Error {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/atomredis/atomredis/internal/command"
 	"github.com/atomredis/atomredis/internal/config"
@@ -26,9 +27,10 @@ type storageState struct {
 
 	importFile string // Options.Import
 	imported   bool   // something was imported at start
+	stopped    bool   // Options.Stopped
 
-	mu       sync.Mutex // serializes the calls of storageChanged
-	replayed bool       // protected by mu: the journal has been read
+	mu       sync.Mutex  // serializes the calls of restrict
+	replayed atomic.Bool // the journal has been read
 
 	waiting struct {
 		sync.Mutex
@@ -99,7 +101,9 @@ func (srv *Server) openStorage(set *config.Settings) error {
 		Recovered: srv.followed.Recovered,
 		Import:    srv.importStored(set),
 	}
-	if set.Raft.Addr != "" {
+	if srv.storage.stopped {
+		o.Member = srv.readMember
+	} else if set.Raft.Addr != "" {
 		o.Group = srv.openGroup
 	}
 	srv.storage.Storage, err = persist.Open(o)
@@ -167,9 +171,7 @@ func (srv *Server) recoverData() error {
 	if srv.storage.importFile != "" && !srv.storage.imported {
 		return ErrNotEmpty
 	}
-	srv.storage.mu.Lock()
-	srv.storage.replayed = true
-	srv.storage.mu.Unlock()
+	srv.storage.replayed.Store(true)
 	srv.storageChanged()
 	return nil
 }
@@ -206,7 +208,7 @@ func (srv *Server) restrict() {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	srv.sessions.Restricted.Store(srv.followed.Scarce() || srv.follows() || st.Storage != nil &&
-		(!st.replayed || st.Loading() || st.Err() != nil))
+		(!st.replayed.Load() || st.Loading() || st.Err() != nil))
 }
 
 // await calls finish, now or later, once the journal is durable up to lsn.
@@ -271,10 +273,7 @@ func (srv *Server) replayed() bool {
 	if !srv.sessions.Restricted.Load() || srv.storage.Storage == nil {
 		return true
 	}
-	st := &srv.storage
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	return st.replayed
+	return srv.storage.replayed.Load()
 }
 
 // writeRestriction returns the error for commands that change something while that cannot be made durable.
@@ -310,8 +309,10 @@ func (srv *Server) HasJournal() bool {
 	return st != nil && st.HasJournal()
 }
 
-// Durable implements replication.Host.
-func (srv *Server) Durable() bool { return srv.storage.Durable() >= srv.storage.Appended() }
+// Durable implements replication.Host. In a group each reply waits until what it shows is committed.
+func (srv *Server) Durable() bool {
+	return srv.InGroup() || srv.storage.Durable() >= srv.storage.Appended()
+}
 
 // AwaitDurable implements replication.Host.
 func (srv *Server) AwaitDurable(finish func()) { srv.storage.await(srv.storage.Appended(), finish) }

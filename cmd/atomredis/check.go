@@ -10,6 +10,7 @@ import (
 
 	"github.com/atomredis/atomredis/cmd/atomredis/internal/cli"
 	"github.com/atomredis/atomredis/cmd/atomredis/internal/progress"
+	"github.com/atomredis/atomredis/internal/replication/quorum"
 	"github.com/atomredis/atomredis/persist"
 	"github.com/atomredis/atomredis/persist/disk"
 )
@@ -46,10 +47,11 @@ func check(dir string, repair bool, stdout, stderr io.Writer) error {
 		bar.Done()
 		return progress.Files(disk.System, times*persist.Size(disk.System, dir), bar, step)
 	}
-	err := persist.Check(files("checking", 1), dir, report)
+	member := func(fs disk.FS, dir string, state []byte) error { return checkMember(fs, dir, state, report) }
+	err := persist.Check(files("checking", 1), dir, report, member)
 	if err != nil && repair && !errors.Is(err, os.ErrNotExist) {
 		if err = persist.Repair(files("repairing", 3), dir, report); err == nil {
-			err = persist.Check(files("checking again", 1), dir, report)
+			err = persist.Check(files("checking again", 1), dir, report, member)
 		}
 	}
 	if err != nil {
@@ -57,4 +59,17 @@ func check(dir string, repair bool, stdout, stderr io.Writer) error {
 	}
 	_, err = fmt.Fprintln(out, "ok")
 	return err
+}
+
+// checkMember reads what a server has of its group.
+func checkMember(fs disk.FS, dir string, state []byte, report func(string)) error {
+	found, err := quorum.Stopped{FS: fs, Dir: dir, State: state}.Read(nil)
+	report(fmt.Sprintf("group: %d segments, %d bytes", found.Segments, found.Bytes))
+	if err != nil {
+		return fmt.Errorf("%w: give the server an empty directory, and it copies everything from its group", err)
+	}
+	for _, line := range cli.DescribeMember(found) {
+		report("group: " + line)
+	}
+	return nil
 }

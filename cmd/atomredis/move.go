@@ -59,7 +59,7 @@ file was refused because of them.`,
 				args = append(args, "--import-skip-unsupported", "yes")
 			}
 			switch {
-			case asksForHelp(args):
+			case cli.AsksForHelp(args):
 				return c.Help()
 			case check && len(args) > 0 && !strings.HasPrefix(args[0], "-"):
 				return checkFile(args[0], args[1:], stdout, stderr)
@@ -76,11 +76,6 @@ file was refused because of them.`,
 func without(args []string, word string) (rest []string, found bool) {
 	rest = slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return arg == word })
 	return rest, len(rest) < len(args)
-}
-
-// asksForHelp reports whether the arguments of a command that parses them itself ask for help.
-func asksForHelp(args []string) bool {
-	return len(args) == 1 && (args[0] == "--help" || args[0] == "-h")
 }
 
 func importData(file string, options []string, stdout, stderr io.Writer) error {
@@ -188,7 +183,7 @@ is written if there are keys that no Redis reads: these are listed.`,
 		DisableFlagParsing: true, ValidArgsFunction: completeExport,
 		RunE: func(c *cobra.Command, args []string) error {
 			switch {
-			case asksForHelp(args):
+			case cli.AsksForHelp(args):
 				return c.Help()
 			case len(args) < 2 || args[0] != "--rdb" && args[0] != "--aof":
 				return cli.Usagef("usage: %s", c.UseLine())
@@ -209,6 +204,20 @@ func exportData(form, file string, options []string, stdout, stderr io.Writer) e
 	bar := progress.New(stderr)
 	defer bar.Done()
 	stdout = bar.Around(stdout)
+	return writeStored(file, options, stdout, stderr, bar, func(srv *server.Server) error {
+		write := srv.WriteRDBWithModules
+		if form == "--aof" {
+			write = srv.WriteAOF
+		}
+		if err := refuseUnreadable(srv, stdout); err != nil {
+			return err
+		}
+		return files.Replace(file, write)
+	})
+}
+
+// writeStored starts a server with the stored data, without listening, and calls write to write a file.
+func writeStored(file string, options []string, stdout, stderr io.Writer, bar *progress.Bar, write func(*server.Server) error) error {
 	srv, set, err := offline(options, stderr, bar, source{})
 	if err != nil {
 		return err
@@ -216,15 +225,7 @@ func exportData(form, file string, options []string, stdout, stderr io.Writer) e
 	if err := srv.Start(); err != nil {
 		return errors.Join(err, srv.Close())
 	}
-	write := srv.WriteRDBWithModules
-	if form == "--aof" {
-		write = srv.WriteAOF
-	}
-	err = refuseUnreadable(srv, stdout)
-	if err == nil {
-		err = files.Replace(file, write)
-	}
-	if err = errors.Join(err, srv.Close()); err != nil {
+	if err = errors.Join(write(srv), srv.Close()); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(stdout, "%s has been written from %s\n", file, set.Files.Dir)
@@ -273,7 +274,8 @@ func offline(args []string, stderr io.Writer, bar *progress.Bar, from source) (*
 			return nil, nil, err
 		}
 	}
-	srv, err := server.New(conf, logTo(bar.Around(stderr)), server.Options{Import: from.file, Progress: bar.Show})
+	srv, err := server.New(conf, logTo(bar.Around(stderr)), server.Options{Import: from.file, Progress: bar.Show,
+		Stopped: !from.empty && from.file == ""})
 	return srv, set, err
 }
 
@@ -322,14 +324,48 @@ func (o *connectOptions) dial(timeout time.Duration) (net.Conn, error) {
 // backupCommand writes all data of a running server to dump.rdb in a directory.
 func backupCommand(stdout, stderr io.Writer) *cobra.Command {
 	var o connectOptions
-	c := &cobra.Command{Use: "backup DIR", Short: "write all data of a running server to a file",
+	var data string
+	c := &cobra.Command{Use: "backup DIR", Short: "write all data of a server to a file",
 		Long: `Writes all data of a running server, atomredis or Redis, at one instant to DIR/dump.rdb. The file replaces an
-older one when it is complete.`,
-		Example: "  atomredis backup /var/backups/redis -h db.example.org",
+older one when it is complete. With --dir it reads the data directory of a server that does not run.`,
+		Example: "  atomredis backup /var/backups/redis -h db.example.org\n  atomredis backup /var/backups/redis --dir ./data",
 		Args:    cli.Arguments(1, 1), ValidArgsFunction: completeDirs,
-		RunE: func(_ *cobra.Command, args []string) error { return backup(args[0], o, stdout, stderr) }}
+		PreRunE: func(c *cobra.Command, _ []string) error {
+			if err := c.ValidateFlagGroups(); err != nil {
+				return cli.Usagef("%w", err)
+			}
+			return nil
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			if data != "" {
+				return backupStopped(args[0], data, stdout, stderr)
+			}
+			return backup(args[0], o, stdout, stderr)
+		}}
 	o.flags(c)
+	c.Flags().StringVar(&data, "dir", "", "data `directory` of a stopped server, instead of a running one")
+	for _, ofServer := range []string{"host", "port", "socket", "pass", "user"} {
+		c.MarkFlagsMutuallyExclusive("dir", ofServer)
+	}
 	return c
+}
+
+// backupStopped writes the data of a stopped server to dump.rdb in a directory.
+func backupStopped(dir, data string, stdout, stderr io.Writer) error {
+	bar := progress.New(stderr)
+	defer bar.Done()
+	undo, err := files.MakeDir(dir, 0o700)
+	if err != nil {
+		return err
+	}
+	file := filepath.Join(dir, "dump.rdb")
+	err = writeStored(file, []string{"--dir", data}, bar.Around(stdout), stderr, bar, func(srv *server.Server) error {
+		return files.Replace(file, srv.WriteRDB)
+	})
+	if err != nil {
+		undo()
+	}
+	return err
 }
 
 func backup(dir string, o connectOptions, stdout, stderr io.Writer) error {

@@ -36,7 +36,8 @@ func TestDataMovesOutAndIn(t *testing.T) {
 	require.Zero(t, <-exit)
 
 	for _, args := range [][]string{{"export"}, {"export", "--rdb"}, {"import"}, {"import", "--dir", dir}, {"backup"},
-		{"backup", "a", "b"}, {"backup", "--nosuch"}} {
+		{"backup", "a", "b"}, {"backup", "--nosuch"}, {"backup", "a", "--dir", dir, "-p", "1"},
+		{"backup", "a", "--dir", dir, "--user", "u"}} {
 		require.Equal(t, 2, run(args, &stdout, &stderr, nil), args)
 	}
 	require.Equal(t, 1, run([]string{"export", "--rdb", filepath.Join(dir, "x.rdb"), "--dir",

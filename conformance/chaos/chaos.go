@@ -8,6 +8,7 @@
 package chaos
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -23,6 +24,7 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
+	_ "github.com/atomredis/atomredis/doors/sentinel"
 	"github.com/atomredis/atomredis/internal/config"
 	_ "github.com/atomredis/atomredis/internal/durable" // storage and groups
 	"github.com/atomredis/atomredis/internal/replication/quorum"
@@ -68,6 +70,8 @@ type group struct {
 	net   *network
 	nodes []*node
 	began time.Time
+	// stranger tries to join all the time, and does not know raft-secret.
+	stranger *node
 
 	mu      sync.Mutex
 	history []porcupine.Operation
@@ -75,12 +79,13 @@ type group struct {
 }
 
 type node struct {
-	addr string
-	fs   *crashfs.FS
-	full atomic.Bool                   // its disk is full
-	out  bool                          // it is not a member of the group
-	srv  atomic.Pointer[server.Server] // nil while it is stopped
-	pace float64                       // of its clock: the length of its second
+	addr   string
+	secret string
+	fs     *crashfs.FS
+	full   atomic.Bool                   // its disk is full
+	out    bool                          // it is not a member of the group
+	srv    atomic.Pointer[server.Server] // nil while it is stopped
+	pace   float64                       // of its clock: the length of its second
 }
 
 // group starts a group.
@@ -88,9 +93,10 @@ func (o Options) group() (*group, error) {
 	g := &group{o: o, rnd: rand.New(rand.NewPCG(o.Seed, 1)), net: newNetwork(rand.New(rand.NewPCG(o.Seed, 0))),
 		began: time.Now()}
 	for i := range o.Nodes + 1 { // the last one is to replace another
-		g.nodes = append(g.nodes, &node{addr: fmt.Sprintf("node%d:1", i), fs: crashfs.New(), out: i == o.Nodes,
+		g.nodes = append(g.nodes, &node{addr: fmt.Sprintf("node%d:1", i), secret: "known", fs: crashfs.New(), out: i == o.Nodes,
 			pace: 1 - drift + 2*drift*g.rnd.Float64()})
 	}
+	g.stranger = &node{addr: "stranger:1", secret: "guessed", fs: crashfs.New(), pace: 1}
 	for _, n := range g.members() {
 		if err := g.start(n); err != nil {
 			g.end()
@@ -113,7 +119,7 @@ func (g *group) members() (list []*node) {
 // end ends all servers and connections.
 func (g *group) end() {
 	g.net.heal()
-	for _, n := range g.nodes {
+	for _, n := range append(slices.Clone(g.nodes), g.stranger) {
 		if srv := n.srv.Load(); srv != nil {
 			srv.Abandon()
 		}
@@ -132,6 +138,9 @@ func Run(o Options) (Report, error) {
 		return Report{}, err
 	}
 	if err := g.createIndex(); err != nil {
+		return Report{}, err
+	}
+	if err := g.start(g.stranger); err != nil {
 		return Report{}, err
 	}
 	stop := make(chan struct{})
@@ -153,6 +162,9 @@ func Run(o Options) (Report, error) {
 	if err := g.readAll(); err != nil {
 		return r, err
 	}
+	if st := g.stranger.srv.Load().GroupStatus(); st.State != "joining" || g.knows(g.stranger) {
+		return r, fmt.Errorf("a server without the secret has joined: %+v", st)
+	}
 	r.Operations, r.Unknown, r.history = len(g.history), g.unknown, g.history
 	r.Acknowledged = r.Operations - r.Unknown
 	return r, nil
@@ -168,8 +180,8 @@ func (g *group) start(n *node) error {
 		peers = append(peers, n.addr)
 	}
 	conf := config.NewConfig()
-	for _, pair := range append([]string{"port=0", "dir=/db", "save=", "appendonly=yes", "checkpoint-size=1mb",
-		"raft-addr=" + n.addr, "raft-peers=" + strings.Join(peers, " "),
+	for _, pair := range append([]string{"port=0", "replica-announce-port=1", "dir=/db", "save=", "appendonly=yes", "checkpoint-size=1mb",
+		"raft-addr=" + n.addr, "raft-peers=" + strings.Join(peers, " "), "raft-secret=" + n.secret,
 		"raft-timeout=" + strconv.Itoa(int(math.Round(float64(g.o.Timeout.Milliseconds())*n.pace)))}, g.o.Settings...) {
 		name, value, _ := strings.Cut(pair, "=")
 		if err := conf.Set(name, value, false); err != nil {
@@ -178,6 +190,7 @@ func (g *group) start(n *node) error {
 	}
 	srv, err := server.New(conf, g.o.Log.With("node", n.addr), server.Options{FS: crashfs.Full(n.fs, &n.full), Goroutines: true,
 		Listeners: []net.Listener{g.net.listen(clientsOf(n.addr))},
+		Doors:     map[string]net.Listener{"sentinel": g.net.listen(sentinelOf(n.addr))},
 		Group: server.GroupNetwork{Listener: g.net.listen(n.addr), Dial: g.net.dialer(n.addr),
 			SegmentSize: 32 << 10}})
 	if err != nil {
@@ -190,8 +203,9 @@ func (g *group) start(n *node) error {
 	return nil
 }
 
-// clientsOf is the address at which clients reach a node.
-func clientsOf(addr string) string { return addr + "/clients" }
+// clientsOf is the address at which clients reach a node, and sentinelOf the one at which clients of Redis Sentinel do.
+func clientsOf(addr string) string  { return addr + "/clients" }
+func sentinelOf(addr string) string { return addr + "/clients/sentinel" }
 
 // crash ends a node as a loss of power would, and starts it again with the surviving data of its disk.
 func (g *group) crash(n *node) error {
@@ -201,8 +215,12 @@ func (g *group) crash(n *node) error {
 
 // stop ends a node as a loss of power would.
 func (g *group) stop(n *node) {
+	g.stopWith(n, crashfs.CloneCfg{UnsyncedDataPercent: g.rnd.IntN(2) * g.rnd.IntN(101), RNG: g.rnd})
+}
+
+// stopWith is stop; cfg describes what is left of data that was not synced.
+func (g *group) stopWith(n *node, cfg crashfs.CloneCfg) {
 	g.net.isolate(n.addr) // first: anything it acknowledges from now on must be on disks
-	cfg := crashfs.CloneCfg{UnsyncedDataPercent: g.rnd.IntN(2) * g.rnd.IntN(101), RNG: g.rnd}
 	clone := n.fs.CrashClone(cfg)
 	if srv := n.srv.Swap(nil); srv != nil {
 		srv.Abandon()
@@ -231,6 +249,11 @@ func (g *group) damage(n *node) (found bool, err error) {
 			return false, err
 		}
 	}
+	if g.rnd.IntN(2) == 0 {
+		if err := g.flipLast(n.fs, files); err != nil {
+			return false, err
+		}
+	}
 	if g.start(n) == nil && g.awaitWhole() == nil {
 		return false, nil
 	}
@@ -238,20 +261,47 @@ func (g *group) damage(n *node) (found bool, err error) {
 }
 
 // flip changes a bit of a file.
-func (g *group) flip(fs disk.FS, name string) error {
+func (g *group) flip(fs *crashfs.FS, name string) error {
+	b, err := fs.Bytes(name)
+	if err != nil || len(b) == 0 {
+		return err
+	}
+	return g.flipAt(fs, name, g.rnd.IntN(len(b)))
+}
+
+// flipLast changes a bit at the end of the group's journal.
+func (g *group) flipLast(fs *crashfs.FS, files []string) error {
+	last := ""
+	for _, name := range files { // the names of segments are in their order
+		if strings.Contains(name, "/raft/journal/journal-") {
+			last = name
+		}
+	}
+	if last == "" {
+		return nil
+	}
+	b, err := fs.Bytes(last)
+	if err != nil {
+		return err
+	}
+	used := len(bytes.TrimRight(b, "\x00"))
+	if used == 0 {
+		return nil
+	}
+	return g.flipAt(fs, last, used-1-g.rnd.IntN(min(used, 100)))
+}
+
+// flipAt changes a bit of a byte of a file.
+func (g *group) flipAt(fs *crashfs.FS, name string, at int) error {
 	f, err := fs.OpenReadWrite(name)
 	if err != nil {
 		return err
 	}
-	stat, err := f.Stat()
-	if err != nil || stat.Size() == 0 {
-		return errors.Join(err, f.Close())
-	}
-	at, b := g.rnd.Int64N(stat.Size()), make([]byte, 1)
-	_, err = f.ReadAt(b, at)
+	b := make([]byte, 1)
+	_, err = f.ReadAt(b, int64(at))
 	b[0] ^= 1 << g.rnd.IntN(8)
 	if err == nil {
-		_, err = f.WriteAt(b, at)
+		_, err = f.WriteAt(b, int64(at))
 	}
 	return errors.Join(err, f.Sync(), f.Close())
 }
@@ -294,12 +344,26 @@ func (g *group) replace(n *node) error {
 	i := slices.IndexFunc(g.nodes, func(n *node) bool { return n.out })
 	joins := g.nodes[i]
 	g.net.delay(g.nodes[g.rnd.IntN(len(g.nodes))].addr, time.Duration(1+g.rnd.Int64N(int64(g.o.Timeout/4))))
-	if err := g.ask("RAFT.ADD", joins.addr, func() bool { return g.knows(joins) }); err != nil {
+	// It may join by itself, and must not count before it is added, unless raft-peers name it.
+	early := joins == g.nodes[g.o.Nodes] && g.rnd.IntN(2) == 0
+	if early {
+		joins.fs = crashfs.New()
+		if err := g.start(joins); err != nil {
+			return err
+		}
+		if err := g.awaitLearner(joins); err != nil {
+			return err
+		}
+	}
+	if err := g.ask("RAFT.ADD", joins.addr, func() bool { return g.added(joins) }); err != nil {
 		return err
 	}
-	joins.fs, joins.out = crashfs.New(), false
-	if err := g.start(joins); err != nil {
-		return err
+	joins.out = false
+	if !early {
+		joins.fs = crashfs.New()
+		if err := g.start(joins); err != nil {
+			return err
+		}
 	}
 	if g.rnd.IntN(2) == 0 { // the other one leaves once this one counts, or before
 		if err := g.awaitWhole(); err != nil {
@@ -315,9 +379,42 @@ func (g *group) replace(n *node) error {
 }
 
 // knows reports whether the leader considers a node a member of the group.
-func (g *group) knows(n *node) bool {
+func (g *group) knows(n *node) bool { return g.member(n) != nil }
+
+// added reports whether the leader considers a node a member that has been added.
+func (g *group) added(n *node) bool {
+	m := g.member(n)
+	return m != nil && m.Added
+}
+
+// member returns what the leader knows of a node, nil if nothing or without a leader.
+func (g *group) member(n *node) *quorum.Member {
 	l := g.leader()
-	return l != nil && slices.ContainsFunc(l.srv.Load().GroupStatus().Members, func(m quorum.Member) bool { return m.Addr == n.addr })
+	if l == nil {
+		return nil
+	}
+	members := l.srv.Load().GroupStatus().Members
+	if i := slices.IndexFunc(members, func(m quorum.Member) bool { return m.Addr == n.addr }); i >= 0 {
+		return &members[i]
+	}
+	return nil
+}
+
+// awaitLearner waits until a node that has joined by itself has all data. It must not vote.
+func (g *group) awaitLearner(n *node) error {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(g.o.Timeout / 10) {
+		m := g.member(n)
+		if m == nil {
+			continue
+		}
+		if m.Voter || m.Added {
+			return fmt.Errorf("%s has joined by itself, and counts", n.addr)
+		}
+		if st := n.srv.Load().GroupStatus(); st.State == "learner" && m.Online && m.Index > 0 {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s does not join by itself", n.addr)
 }
 
 // ask repeats a request about a node to the leader until done returns true. The leader may lose its role meanwhile, or
@@ -393,7 +490,7 @@ func (g *group) faults(count map[string]int) error {
 				return err
 			}
 		case "transfer":
-			if c := g.connect(slices.Index(g.nodes, n)); c != nil { // only the leader does it
+			if c := g.connect(slices.Index(g.nodes, n)); c != nil { // which asks the leader
 				c.Append("RAFT.TRANSFER")
 				if c.Flush() == nil {
 					_, _ = c.Read(replyTimeout)
@@ -484,11 +581,15 @@ const (
 	thinking = 10 * time.Millisecond
 )
 
-// client reads and writes until stop is closed.
+// client reads and writes until stop is closed. Every other client asks a Sentinel port which node leads, and then believes
+// it until its connection ends or it gets an error, as many clients do. The others try all nodes in turn.
 func (g *group) client(id int, stop chan struct{}) {
 	rnd := rand.New(rand.NewPCG(g.o.Seed, uint64(id)+2))
 	var c *transcript.Conn
-	at := rnd.IntN(len(g.nodes))
+	at, find, do := rnd.IntN(len(g.nodes)), g.connect, g.doAtMaster
+	if id%2 == 1 {
+		find, do = g.connectByName, g.do
+	}
 	for n := 0; ; n++ {
 		select {
 		case <-stop:
@@ -500,7 +601,7 @@ func (g *group) client(id int, stop chan struct{}) {
 		}
 		if c == nil {
 			at = (at + 1) % len(g.nodes)
-			if c = g.connect(at); c == nil {
+			if c = find(at); c == nil {
 				time.Sleep(time.Millisecond)
 				continue
 			}
@@ -509,18 +610,40 @@ func (g *group) client(id int, stop chan struct{}) {
 		ops := operations[in.key/g.o.Keys]
 		in.op = ops[rnd.IntN(len(ops))]
 		time.Sleep(time.Duration(rnd.Int64N(int64(thinking))))
-		if !g.do(c, id, in) {
+		if !do(c, id, in) {
 			c.Close()
 			c = nil
 		}
 	}
 }
 
-func (g *group) connect(node int) *transcript.Conn {
+// connect connects to a node; it returns nil if that is down.
+func (g *group) connect(node int) *transcript.Conn { return g.dial(node, clientsOf) }
+
+// connectByName connects to the node that a node's Sentinel port names, nil if it names none.
+func (g *group) connectByName(at int) *transcript.Conn {
+	port := g.dial(at, sentinelOf)
+	if port == nil {
+		return nil
+	}
+	defer port.Close()
+	named, err := port.Do(replyTimeout, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", "mymaster")
+	if err != nil || len(named.Elems) != 2 {
+		return nil
+	}
+	addr := net.JoinHostPort(named.Elems[0].Text, named.Elems[1].Text)
+	i := slices.IndexFunc(g.nodes, func(n *node) bool { return n.addr == addr })
+	if i < 0 {
+		return nil
+	}
+	return g.connect(i)
+}
+
+func (g *group) dial(node int, port func(addr string) string) *transcript.Conn {
 	if g.nodes[node].srv.Load() == nil {
 		return nil
 	}
-	nc, err := g.net.dialer("client")(clientsOf(g.nodes[node].addr), replyTimeout)
+	nc, err := g.net.dialer("client")(port(g.nodes[node].addr), replyTimeout)
 	if err != nil {
 		return nil
 	}
@@ -593,24 +716,23 @@ func (g *group) commands(in input) [][]string {
 	return [][]string{{"GET", key}}
 }
 
-// do does an operation, in a transaction whose reply shows whether a leader executed it. It reports whether the
-// connection can still be used.
+// doAtMaster is do for a client that does not know whether the node leads: the reply shows it.
+func (g *group) doAtMaster(c *transcript.Conn, client int, in input) bool {
+	return g.run(c, client, in, append([][]string{{"ROLE"}}, g.commands(in)...), func(replies []transcript.Value) bool {
+		return replies[0].Elems[0].Text == "master"
+	})
+}
+
+// do does an operation. It reports whether the connection can still be used.
 func (g *group) do(c *transcript.Conn, client int, in input) bool {
-	commands := g.commands(in)
+	return g.run(c, client, in, g.commands(in), func([]transcript.Value) bool { return true })
+}
+
+// run executes the commands of an operation, in a transaction if there are several, and notes the result if ok accepts the
+// replies. It reports whether it does.
+func (g *group) run(c *transcript.Conn, client int, in input, commands [][]string, ok func([]transcript.Value) bool) bool {
 	op := porcupine.Operation{ClientId: client, Input: in, Call: int64(time.Since(g.began))}
-	c.Append("MULTI")
-	c.Append("ROLE")
-	for _, words := range commands {
-		c.Append(words...)
-	}
-	c.Append("EXEC")
-	var reply transcript.Value
-	err := c.Flush()
-	for i := 0; i < len(commands)+3 && err == nil; i++ {
-		if reply, err = c.Read(replyTimeout); err == nil && reply.Kind == transcript.Closed {
-			err = net.ErrClosed
-		}
-	}
+	replies, err := g.send(c, commands)
 	op.Return = int64(time.Since(g.began))
 	switch {
 	case err != nil:
@@ -621,18 +743,47 @@ func (g *group) do(c *transcript.Conn, client int, in input) bool {
 		op.Output, op.Return = output{unknown: true}, 1<<62
 		g.note(op, true)
 		return false
-	case len(reply.Elems) != len(commands)+1: // refused as a whole
-		return false
-	case reply.Elems[0].Elems[0].Text != "master":
+	case len(replies) != len(commands) || !ok(replies): // refused as a whole
 		return false
 	}
-	last := reply.Elems[len(commands)]
+	last := replies[len(commands)-1]
 	if commands[len(commands)-1][0] == "FT.AGGREGATE" {
 		last = valueOf(last)
 	}
 	op.Output = output{value: last.Text, absent: last.Null}
 	g.note(op, false)
 	return true
+}
+
+// send sends commands, in a transaction if there are several, and returns their replies; none if they were refused.
+func (g *group) send(c *transcript.Conn, commands [][]string) ([]transcript.Value, error) {
+	sent := commands
+	if len(commands) > 1 {
+		sent = append(append([][]string{{"MULTI"}}, commands...), []string{"EXEC"})
+	}
+	for _, words := range sent {
+		c.Append(words...)
+	}
+	if err := c.Flush(); err != nil {
+		return nil, err
+	}
+	var last transcript.Value
+	for range sent {
+		var err error
+		if last, err = c.Read(replyTimeout); err != nil {
+			return nil, err
+		}
+		if last.Kind == transcript.Closed {
+			return nil, net.ErrClosed
+		}
+	}
+	switch {
+	case last.Kind == transcript.Error:
+		return nil, nil
+	case len(commands) == 1:
+		return []transcript.Value{last}, nil
+	}
+	return last.Elems, nil
 }
 
 // valueOf returns the value in the found rows, of which there is at most one.
@@ -665,7 +816,7 @@ func (g *group) readAll() error {
 			done := false
 			for i := range g.nodes {
 				if c := g.connect(i); c != nil {
-					done = done || g.do(c, g.o.Clients, input{key: key, op: opRead})
+					done = done || g.doAtMaster(c, g.o.Clients, input{key: key, op: opRead})
 					c.Close()
 				}
 			}

@@ -13,6 +13,8 @@ type Growth struct {
 	// the servers sent each other per write.
 	Writes   []time.Duration
 	Messages float64
+	// Lags has the periods after which all followers had executed a write, from the moment when it was acknowledged.
+	Lags []time.Duration
 	// Failovers has the periods without an acknowledged write after each loss of the leader.
 	Failovers []time.Duration
 }
@@ -37,6 +39,11 @@ func Grow(o Options, writes, losses int) (r Growth, err error) {
 			return r, err
 		}
 		r.Writes = append(r.Writes, took)
+		lag, err := g.lag()
+		if err != nil {
+			return r, err
+		}
+		r.Lags = append(r.Lags, lag)
 	}
 	r.Messages = float64(g.net.packets.Load()-before) / float64(writes)
 	for i := range losses {
@@ -70,7 +77,7 @@ func (g *group) write(n int) (time.Duration, error) {
 				continue
 			}
 			begun := time.Now()
-			done := g.do(c, 0, input{op: opWrite, key: n % g.o.Keys, value: strconv.Itoa(n)})
+			done := g.doAtMaster(c, 0, input{op: opWrite, key: n % g.o.Keys, value: strconv.Itoa(n)})
 			took := time.Since(begun)
 			c.Close()
 			if done {
@@ -79,4 +86,22 @@ func (g *group) write(n int) (time.Duration, error) {
 		}
 	}
 	return 0, errNotWhole
+}
+
+// lag waits until all nodes have executed what is committed, and returns how long that took.
+func (g *group) lag() (time.Duration, error) {
+	l := g.leader()
+	if l == nil {
+		return 0, errNotWhole
+	}
+	committed, begun := l.srv.Load().GroupStatus().Committed, time.Now()
+	for _, n := range g.members() {
+		for n.srv.Load().GroupStatus().Applied < committed {
+			if time.Since(begun) > time.Minute {
+				return 0, errNotWhole
+			}
+			time.Sleep(usualDelay / 20)
+		}
+	}
+	return time.Since(begun), nil
 }

@@ -26,6 +26,7 @@ import (
 
 	"github.com/atomredis/atomredis"
 	_ "github.com/atomredis/atomredis/doors/http"
+	"github.com/atomredis/atomredis/internal/testing/freeport"
 )
 
 // pageTimeout is the most time that the page may take for an action; tests wait for it, but do not measure.
@@ -328,6 +329,7 @@ func TestViews(t *testing.T) {
 	b.press("main tr.pick", "greeter")
 	b.has("main section table td", "hello-1", "wave-1", "greeter-1")
 	b.picture("perper")
+	b.until("document.querySelector('nav [data-view=group]').hidden")
 }
 
 func TestSearch(t *testing.T) {
@@ -406,6 +408,87 @@ func TestSearch(t *testing.T) {
 	b.press("main section form button", "Explain")
 	b.has("main section [role=alert]", "NOPERM")
 	require.NotContains(t, b.text("main"), "drop the index")
+}
+
+// The group's servers are shown and changed, and the shards of the cluster are shown.
+func TestGroup(t *testing.T) {
+	path := browser(t)
+	t.Parallel()
+	var raft, client []string
+	for range 3 {
+		raft, client = append(raft, freeport.Addr(t)), append(client, freeport.Addr(t))
+	}
+	var first *atomredis.DB
+	for i := range raft {
+		db, err := atomredis.Open(atomredis.Options{Addr: client[i], Dir: t.TempDir(), Config: map[string]string{
+			"door-http": "127.0.0.1:0", "raft-addr": raft[i], "raft-peers": strings.Join(raft, ","), "appendonly": "yes",
+			"cluster-enabled": "yes", "replica-announce-port": client[i][strings.LastIndexByte(client[i], ':')+1:]}})
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = db.Close() }) // one that was removed from its group says so
+		if i == 0 {
+			first = db
+		}
+	}
+	b := browse(t, path, first)
+	b.enter()
+	b.until("!document.querySelector('nav [data-view=group]').hidden")
+	b.view("group")
+	b.has("main dl", "3 of 3")
+	b.has("main table td", raft[0], client[1], raft[2], "leader", "follower", "yes", " B")
+	b.has("main table td", "0–16383", "16\u202f384", "3 of 3")
+
+	role := func(server, want string) {
+		t.Helper()
+		b.until(fmt.Sprintf("[...document.querySelectorAll('main tr')].some((r) => "+
+			"r.cells[0].innerText === %q && r.cells[2].innerText === %q)", server, want))
+	}
+	press := func(server, label string) {
+		t.Helper()
+		for _, text := range []string{label, "sure?"} {
+			b.press(fmt.Sprintf("main [data-server=%q] button", server), text)
+		}
+	}
+	to := raft[1]
+	if strings.Contains(b.text("main dl"), to+"\nterm") {
+		to = raft[2]
+	}
+	role(to, "follower")
+	b.picture("group")
+	press(to, "make it lead")
+	role(to, "leader")
+	b.has("main output", to+" gets the lead.")
+
+	gone := raft[1]
+	if gone == to {
+		gone = raft[2]
+	}
+	role(gone, "follower")
+	press(gone, "remove")
+	b.until(fmt.Sprintf("!document.querySelector('main table').innerText.includes(%q)", gone))
+
+	nobody := freeport.Addr(t)
+	b.fill("raft-addr", nobody)
+	b.press("main .panel button", "add the server")
+	b.press("main .panel button", "sure?")
+	b.has("#message", "no server of a group answers at "+nobody)
+	b.press("#message button", "Close")
+	b.script("document.querySelector('main [type=checkbox]').click()")
+	b.press("main .panel button", "add the server")
+	b.press("main .panel button", "sure?")
+	role(nobody, "learner")
+	b.has("main output", nobody+" is added")
+
+	// Another user sees the group and cannot change it.
+	do(t, first, "ACL SETUSER viewer on >v ~* +@read +info +raft.status +cluster|shards")
+	b.press("#user", "default")
+	b.press("#message button", "another user")
+	b.script("document.querySelector('[name=user]').value = 'viewer'")
+	b.write("[name=password]", "v\r")
+	b.until("document.querySelector('#user').innerText === 'viewer' && !document.querySelector('#login').open")
+	b.view("group")
+	b.has("main table td", raft[0], "0–16383")
+	require.NotContains(t, b.text("main"), "remove")
+	require.NotContains(t, b.text("main"), "add the server")
 }
 
 func TestValuesOfEveryType(t *testing.T) {

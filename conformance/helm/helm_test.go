@@ -4,7 +4,9 @@ package helm
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"maps"
@@ -13,18 +15,23 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"text/template"
+	"time"
 
 	"github.com/Masterminds/sprig/v3"
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	"go.yaml.in/yaml/v3"
 
 	_ "github.com/atomredis/atomredis/doors/http"
+	_ "github.com/atomredis/atomredis/doors/sentinel"
 	"github.com/atomredis/atomredis/internal/config"
 	_ "github.com/atomredis/atomredis/internal/durable" // storage and groups
+	"github.com/atomredis/atomredis/internal/testing/freeport"
 	"github.com/atomredis/atomredis/server"
 )
 
@@ -51,6 +58,18 @@ var sets = map[string]values{
 		"service":      values{"port": 6380},
 		"config":       "save 60 100\nmaxmemory 100mb\n",
 		"nodeSelector": values{"disk": "ssd"}, "tolerations": []any{values{"key": "db", "operator": "Exists"}}},
+	"a group of three":                 {"auth": values{"password": password}, "replicas": 3},
+	"a group with a secret of its own": {"auth": values{"password": password}, "replicas": 3, "group": values{"secret": password}},
+	"a group of five with a secret that exists": {"auth": values{"existingSecret": "theirs", "secretKey": "lines"},
+		"replicas": 5, "group": values{"port": 7000, "clusterDomain": "example.net"}},
+}
+
+// servers returns the number of servers that a set of values asks for.
+func servers(with values) int {
+	if n, ok := with["replicas"].(int); ok {
+		return n
+	}
+	return 1
 }
 
 // readYAML returns a file of the chart.
@@ -103,6 +122,7 @@ func functions(all *template.Template) template.FuncMap {
 		b, err := yaml.Marshal(v)
 		return strings.TrimSuffix(string(b), "\n"), err
 	}
+	f["fail"] = func(message string) (string, error) { return "", errors.New(message) }
 	f["required"] = func(message string, v any) (any, error) {
 		if v == nil || v == "" {
 			return nil, errors.New(message)
@@ -112,7 +132,8 @@ func functions(all *template.Template) template.FuncMap {
 	return f
 }
 
-// render returns the output of the templates for values, by kind.
+// render returns the output of the templates for values, by kind. The second Service, by which the servers of a group find
+// each other, is "Peers".
 func render(t *testing.T, with values) (map[string]values, error) {
 	t.Helper()
 	about := readYAML(t, "Chart.yaml")
@@ -148,6 +169,9 @@ func render(t *testing.T, with values) (map[string]values, error) {
 			require.NoError(t, err, "%s:\n%s", file, out.String())
 			if object != nil {
 				kind := object["kind"].(string)
+				if at(object, "spec", "clusterIP") == "None" {
+					kind = "Peers"
+				}
 				require.NotContains(t, objects, kind)
 				objects[kind] = object
 			}
@@ -214,24 +238,43 @@ func TestTheObjectsOfTheChartAgree(t *testing.T) {
 			if at(with, "metrics", "serviceMonitor", "enabled") == true {
 				kinds = []string{"Secret", "Service", "ServiceMonitor", "StatefulSet"}
 			}
+			if servers(with) > 1 {
+				kinds = append([]string{"Peers", "PodDisruptionBudget"}, kinds...)
+			}
 			require.Equal(t, kinds, slices.Sorted(maps.Keys(objects)))
 			labels := values{"app.kubernetes.io/name": "atomredis", "app.kubernetes.io/instance": release}
-			for _, object := range objects {
-				require.Equal(t, name, at(object, "metadata", "name"))
+			for kind, object := range objects {
+				want := name
+				if kind == "Peers" {
+					want += "-peers"
+				}
+				require.Equal(t, want, at(object, "metadata", "name"))
 				require.Equal(t, labels, at(object, "metadata", "labels"))
 				require.NotEmpty(t, object["apiVersion"])
 			}
 			set, service := objects["StatefulSet"], objects["Service"]
 			require.Equal(t, labels, at(set, "spec", "selector", "matchLabels"))
 			require.Equal(t, labels, at(set, "spec", "template", "metadata", "labels"))
-			require.Equal(t, name, at(set, "spec", "serviceName"))
+			require.Equal(t, servers(with), at(set, "spec", "replicas"))
 			require.Equal(t, labels, at(service, "spec", "selector"))
+			if peers := objects["Peers"]; peers != nil {
+				require.Equal(t, at(peers, "metadata", "name"), at(set, "spec", "serviceName"))
+				require.Equal(t, labels, at(peers, "spec", "selector"))
+				require.Equal(t, labels, at(objects["PodDisruptionBudget"], "spec", "selector", "matchLabels"))
+				require.Equal(t, labels,
+					at(set, "spec", "template", "spec", "topologySpreadConstraints", 0, "labelSelector", "matchLabels"))
+			} else {
+				require.Equal(t, name, at(set, "spec", "serviceName"))
+			}
 
 			container := at(set, "spec", "template", "spec", "containers", 0)
 			require.Equal(t, "atomredis:0.1.0", at(container, "image"))
 			ports := named(at(container, "ports"))
-			for _, port := range at(service, "spec", "ports").([]any) {
-				require.Contains(t, ports, at(port, "targetPort"))
+			for _, kind := range []string{"Service", "Peers"} {
+				wanted, _ := at(objects[kind], "spec", "ports").([]any)
+				for _, port := range wanted {
+					require.Contains(t, ports, at(port, "targetPort"))
+				}
 			}
 			volumes := append(named(at(set, "spec", "template", "spec", "volumes")),
 				at(set, "spec", "volumeClaimTemplates", 0, "metadata", "name").(string))
@@ -261,7 +304,7 @@ func TestTheObjectsOfTheChartAgree(t *testing.T) {
 }
 
 // A server accepts the mounted configuration, has the password, and answers at the ports and paths of the probes and of
-// Prometheus.
+// Prometheus. Servers of a group become one.
 func TestTheServerAnswersAsTheChartSays(t *testing.T) {
 	for what, with := range sets {
 		t.Run(what, func(t *testing.T) {
@@ -272,16 +315,12 @@ func TestTheServerAnswersAsTheChartSays(t *testing.T) {
 				want = "their own"
 			}
 			dir := t.TempDir()
-			for file, content := range files(t, objects, values{"lines": "requirepass \"their own\"\n"}) {
+			for file, content := range files(t, objects, values{"lines": "requirepass \"their own\"\nraft-secret \"their secret\"\n"}) {
 				content = strings.ReplaceAll(content, mounted, dir)
 				require.NoError(t, os.WriteFile(filepath.Join(dir, file), []byte(content), 0o600))
 			}
 			container := at(objects["StatefulSet"], "spec", "template", "spec", "containers", 0)
-			require.NotContains(t, container, "env")
-			require.Equal(t, []any{mounted + "/atomredis.conf"}, at(container, "args"))
-			conf := config.NewConfig()
-			require.NoError(t, conf.LoadArgs([]string{dir + "/atomredis.conf"}))
-			set := conf.Get()
+			set := startedAs(t, container, dir, name+"-0")
 			require.Equal(t, "/data", set.Files.Dir)
 			ports := map[any]any{}
 			for _, port := range at(container, "ports").([]any) {
@@ -291,36 +330,89 @@ func TestTheServerAnswersAsTheChartSays(t *testing.T) {
 			_, metrics, _ := strings.Cut(set.Registered["door-http"], ":")
 			require.Equal(t, metrics, toString(ports["metrics"]))
 
-			socket := filepath.Join(dir, "s")
-			conf = config.NewConfig()
-			require.NoError(t, conf.LoadArgs([]string{dir + "/atomredis.conf", "--dir", dir, "--port", "0", "--unixsocket",
-				socket, "--door-http", "127.0.0.1:0"}))
-			srv, err := server.New(conf, slog.New(slog.DiscardHandler), server.Options{})
-			require.NoError(t, err)
-			require.NoError(t, srv.Start())
-			defer func() { require.NoError(t, srv.Close()) }()
-
+			count := servers(with)
+			var group, sentinels []string // a group gets addresses of this machine
+			if count > 1 {
+				require.Equal(t, toString(ports["sentinel"]), set.Registered["sentinel-port"])
+				for i := range count {
+					group, sentinels = append(group, freeport.Addr(t)), append(sentinels, freeport.Port(t))
+					peer := startedAs(t, container, dir, fmt.Sprintf("%s-%d", name, i))
+					require.Len(t, peer.Raft.Peers, count)
+					require.Equal(t, secretOf(with), peer.Raft.Secret)
+					require.Equal(t, peer.Raft.Addr, peer.Raft.Peers[i])
+					_, port, _ := strings.Cut(peer.Raft.Addr, ":")
+					require.Equal(t, port, toString(ports["raft"]))
+				}
+			}
 			defer http.DefaultClient.CloseIdleConnections()
-			paths := []any{"/metrics"}
-			for _, probe := range []string{"startupProbe", "livenessProbe", "readinessProbe"} {
-				require.Equal(t, "metrics", at(container, probe, "httpGet", "port"))
-				paths = append(paths, at(container, probe, "httpGet", "path"))
-			}
-			for _, path := range paths {
-				response, err := http.Get("http://" + srv.DoorAddr("http").String() + path.(string))
+			var started sync.WaitGroup
+			all := make([]*server.Server, count)
+			for i := range count {
+				args := []string{dir + "/atomredis.conf", "--dir", filepath.Join(dir, "data"+toString(i)), "--port", "0",
+					"--unixsocket", filepath.Join(dir, "s"+toString(i)), "--door-http", "127.0.0.1:0"}
+				if group != nil {
+					args = append(args, "--raft-addr", group[i], "--raft-peers", strings.Join(group, ","), "--sentinel-port", sentinels[i])
+				}
+				conf := config.NewConfig()
+				require.NoError(t, conf.LoadArgs(args))
+				srv, err := server.New(conf, slog.New(slog.DiscardHandler), server.Options{})
 				require.NoError(t, err)
-				body, err := io.ReadAll(response.Body)
-				require.NoError(t, err)
-				require.NoError(t, response.Body.Close())
-				require.Equal(t, http.StatusOK, response.StatusCode, "%s: %s", path, body)
+				all[i] = srv
+				started.Go(func() { require.NoError(t, srv.Start()) })
 			}
-			for password, accepted := range map[string]bool{want: true, "": false, "wrong": false} {
-				client := redis.NewClient(&redis.Options{Network: "unix", Addr: socket, Password: password})
-				require.Equal(t, accepted, client.Ping(context.Background()).Err() == nil, password)
-				require.NoError(t, client.Close())
+			started.Wait()
+			for i, srv := range all {
+				defer func() { require.NoError(t, srv.Close()) }()
+				paths := []any{"/metrics"}
+				for _, probe := range []string{"startupProbe", "livenessProbe", "readinessProbe"} {
+					require.Equal(t, "metrics", at(container, probe, "httpGet", "port"))
+					paths = append(paths, at(container, probe, "httpGet", "path"))
+				}
+				for _, path := range paths {
+					require.EventuallyWithT(t, func(t *assert.CollectT) { // a group elects its leader first
+						response, err := http.Get("http://" + srv.DoorAddr("http").String() + path.(string))
+						require.NoError(t, err)
+						body, err := io.ReadAll(response.Body)
+						require.NoError(t, err)
+						require.NoError(t, response.Body.Close())
+						require.Equal(t, http.StatusOK, response.StatusCode, "%s: %s", path, body)
+					}, time.Minute, 10*time.Millisecond)
+				}
+				for password, accepted := range map[string]bool{want: true, "": false, "wrong": false} {
+					client := redis.NewClient(&redis.Options{Network: "unix", Addr: filepath.Join(dir, "s"+toString(i)), Password: password})
+					err := client.Set(context.Background(), "key", i, 0).Err()
+					require.Equal(t, accepted, err == nil, "%s: %v", password, err)
+					require.NoError(t, client.Close())
+				}
 			}
 		})
 	}
+}
+
+// secretOf returns the raft-secret of a group with these values.
+func secretOf(with values) string {
+	switch {
+	case at(with, "group", "secret") != nil:
+		return at(with, "group", "secret").(string)
+	case at(with, "auth", "existingSecret") != nil:
+		return "their secret"
+	}
+	return fmt.Sprintf("%x", sha256.Sum256([]byte(password)))
+}
+
+// startedAs returns the settings of the container of a pod, whose mounted directory is dir.
+func startedAs(t *testing.T, container any, dir, pod string) *config.Settings {
+	t.Helper()
+	var args []string
+	for _, arg := range at(container, "args").([]any) {
+		args = append(args, strings.ReplaceAll(strings.ReplaceAll(arg.(string), mounted, dir), "$(POD_NAME)", pod))
+	}
+	if env, _ := at(container, "env").([]any); env != nil {
+		require.Equal(t, []string{"POD_NAME"}, named(env))
+	}
+	conf := config.NewConfig()
+	require.NoError(t, conf.LoadArgs(args))
+	return conf.Get()
 }
 
 // toString returns a number as a template prints it.
@@ -344,6 +436,44 @@ func TestAnotherConfigurationRestartsThePod(t *testing.T) {
 		{"config": "save 1 1"}} {
 		require.NotEqual(t, first, sum(with), with)
 	}
+}
+
+// The servers of the Compose file of a group have the same configuration and know each other by their names.
+func TestServersOfTheComposeFileAreAGroup(t *testing.T) {
+	content, err := os.ReadFile("../../packaging/compose-group.yaml")
+	require.NoError(t, err)
+	var file values
+	require.NoError(t, yaml.Unmarshal(content, &file))
+	lines := at(file, "configs", "group", "content").(string)
+	for variable, value := range map[string]string{"${ATOMREDIS_PASSWORD:?set a password}": "password",
+		"${ATOMREDIS_RAFT_SECRET:?set a secret}": "secret"} {
+		require.Contains(t, lines, variable)
+		lines = strings.ReplaceAll(lines, variable, value)
+	}
+	path := filepath.Join(t.TempDir(), "group.conf")
+	require.NoError(t, os.WriteFile(path, []byte(lines), 0o600))
+	services := at(file, "services").(values)
+	require.Len(t, services, 3)
+	for service, object := range services {
+		var args []string
+		for _, arg := range at(object, "command").([]any) {
+			args = append(args, strings.ReplaceAll(arg.(string), "/group.conf", path))
+		}
+		conf := config.NewConfig()
+		require.NoError(t, conf.LoadArgs(args))
+		set := conf.Get()
+		require.Equal(t, service+":7379", set.Raft.Addr)
+		require.Equal(t, "secret", set.Raft.Secret)
+		require.Len(t, set.Raft.Peers, len(services))
+		require.Contains(t, set.Raft.Peers, set.Raft.Addr)
+		require.Equal(t, []any{service + ":/data"}, at(object, "volumes"))
+	}
+}
+
+// A group has an odd number of servers.
+func TestTwoServersAreNoGroup(t *testing.T) {
+	_, err := render(t, values{"auth": values{"password": "a"}, "replicas": 2})
+	require.ErrorContains(t, err, "replicas must be 1, 3 or 5")
 }
 
 // The chart requires a password, and stores none if a secret has it.

@@ -135,6 +135,9 @@ func (s *scrape) field(f field) {
 	case strings.HasPrefix(f.name, "slave") && strings.HasPrefix(f.value, "ip="):
 		s.follower(f)
 		return
+	case strings.HasPrefix(f.name, "raft_member") && strings.HasPrefix(f.value, "addr="):
+		s.member(f)
+		return
 	}
 	if m, ok := flags[f.name]; ok {
 		value := 0.0
@@ -196,6 +199,16 @@ func (s *scrape) follower(f field) {
 	for k, m := range followerFields {
 		if n, err := strconv.ParseFloat(p[k], 64); err == nil {
 			s.add(m, n, "slave_ip", p["ip"], "slave_port", p["port"], "slave_state", p["state"])
+		}
+	}
+}
+
+// member adds what is known of a server of the group.
+func (s *scrape) member(f field) {
+	p := parts(f.value)
+	for k, m := range memberFields {
+		if n, err := strconv.ParseFloat(p[k], 64); err == nil {
+			s.add(m, n, "member", p["addr"])
 		}
 	}
 }

@@ -168,6 +168,13 @@ var fields = map[string]metric{
 	"raft_term":                      gauge("atomredis_raft_term", "The term of the group's leader."),
 	"raft_commit_index":              gauge("atomredis_raft_commit_index", "The last entry on which the group has agreed."),
 	"raft_applied_index":             gauge("atomredis_raft_applied_index", "The last entry that is in the server's data."),
+	"raft_has_leader":                gauge("atomredis_raft_has_leader", "The server knows a leader of its group."),
+	"raft_leads":                     gauge("atomredis_raft_leads", "The server leads its group."),
+	"raft_failed":                    gauge("atomredis_raft_failed", "The server takes no part in its group any more."),
+	"raft_voters":                    gauge("atomredis_raft_voters", "Servers of the group that count for majorities."),
+	"raft_voters_online":             gauge("atomredis_raft_voters_online", "Those of them that have answered recently."),
+	"raft_learners":                  gauge("atomredis_raft_learners", "Servers of the group that do not count for majorities."),
+	"raft_log_bytes":                 gauge("atomredis_raft_log_bytes", "The length of the group's journal."),
 	"slave_priority":                 gauge("redis_slave_priority", "The priority of a follower."),
 	"master_last_io_seconds_ago":     gauge("redis_master_last_io_seconds_ago", "How long the master has been silent."),
 	"master_sync_in_progress":        gauge("redis_master_sync_in_progress", "The master's data is being loaded."),
@@ -211,6 +218,13 @@ var databaseFields = map[string]metric{
 	"expires":   gauge("redis_db_keys_expiring", "Keys of a database that expire."),
 	"subexpiry": gauge("redis_db_sub_keys_expiring", "Hashes of a database with fields that expire."),
 	"avg_ttl":   gauge("redis_db_avg_ttl_seconds", "The average time to live of keys that expire.").in(milli),
+}
+
+// memberFields has the parts of the field of a server of the group in INFO.
+var memberFields = map[string]metric{
+	"voter":  gauge("atomredis_raft_member_voter", "A server of the group counts for majorities."),
+	"online": gauge("atomredis_raft_member_online", "A server of the group has answered recently."),
+	"lag":    gauge("atomredis_raft_member_lag_entries", "How many entries a server of the group is behind."),
 }
 
 // followerFields has the parts of a follower's field in INFO.

@@ -5,8 +5,11 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/atomredis/atomredis/internal/testing/freeport"
 )
 
 // Every metric in the dashboard and the alerts exists on a server.
@@ -19,8 +22,16 @@ func TestDashboardAndAlertsNameMetricsThatExist(t *testing.T) {
 	require.Error(t, err)
 	follower := open(t, "", nil)
 	do(t, follower, "REPLICAOF", "127.0.0.1", "1")
+	raft := freeport.Addr(t)
+	member := open(t, t.TempDir(), map[string]string{"raft-addr": raft, "raft-peers": raft, "raft-timeout": "100"})
+	require.Eventually(t, func() bool {
+		_, text := browse(t, member).get("/metrics", "", "")
+		return strings.Contains(text, "atomredis_raft_leads 1\n") && strings.Contains(text, "atomredis_raft_has_leader 1\n") &&
+			strings.Contains(text, "atomredis_raft_voters_online 1\n") &&
+			strings.Contains(text, `atomredis_raft_member_online{member="`+raft+`"} 1`)
+	}, 30*time.Second, 10*time.Millisecond)
 	have := map[string]bool{}
-	for _, b := range []browser{browse(t, db), browse(t, follower)} {
+	for _, b := range []browser{browse(t, db), browse(t, follower), browse(t, member)} {
 		code, text := b.get("/metrics?stream=*&collect=pressure", "", "")
 		require.Equal(t, 200, code)
 		for line := range strings.Lines(text) {

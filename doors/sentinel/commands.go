@@ -430,10 +430,12 @@ func writePairs(w *resp.Writer, p pairs) {
 	}
 }
 
+// masterAddr answers with the present master. In a group that is a leader that is known to lead now: a client that gets none
+// asks another Sentinel.
 func (p *peer) masterAddr(args []string) bool {
-	s := p.d.state.Load()
+	s := p.d.look(time.Now())
 	return p.reply1(func(w *resp.Writer) {
-		if !s.known || args[2] != p.d.name() {
+		if !s.known || args[2] != p.d.name() || s.InGroup && s.sdown {
 			w.NullArray()
 			return
 		}
@@ -641,8 +643,8 @@ func (p *peer) simulate(args []string) bool {
 func (p *peer) help([]string) bool {
 	lines := []string{"SENTINEL <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
 		"CKQUORUM <master-name>", "    Say whether enough servers are there to have another one lead.",
-		"FAILOVER <master-name>", "    Have another server lead. Asked of the leader.",
-		"GET-MASTER-ADDR-BY-NAME <master-name>", "    Return the host and the port of who leads, or has led last.",
+		"FAILOVER <master-name>", "    Have another server lead.",
+		"GET-MASTER-ADDR-BY-NAME <master-name>", "    Return the host and the port of who leads.",
 		"MASTER <master-name>", "    Describe who leads.",
 		"MASTERS", "    Describe who leads, in a list.",
 		"MYID", "    Return the ID of this server.",

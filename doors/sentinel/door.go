@@ -50,6 +50,7 @@ const period = 100 * time.Millisecond
 // sentinel is the door.
 type sentinel struct {
 	door.Peers
+	looking           sync.Mutex // serializes look
 	state             atomic.Pointer[state]
 	stop              chan struct{}
 	watching          sync.WaitGroup
@@ -105,12 +106,15 @@ func (d *sentinel) watch() {
 	}
 }
 
-// look updates the state from the topology, and publishes the changes.
-func (d *sentinel) look(now time.Time) {
+// look updates the state from the topology, and publishes the changes. It returns the new state.
+func (d *sentinel) look(now time.Time) *state {
+	d.looking.Lock()
+	defer d.looking.Unlock()
 	old := d.state.Load()
 	next := old.next(d.Host.Topology(), now)
 	d.state.Store(next)
 	d.tell(func(host string) []event { return next.events(old, d.name(), host) })
+	return next
 }
 
 // tell publishes events. Each peer gets the events for the host at which it has reached the door.

@@ -290,22 +290,53 @@ func TestClientsFindTheNextLeader(t *testing.T) {
 	}
 }
 
+// A leader that has lost the others names itself no more, and its clients read nothing.
+func TestALeaderWithoutTheOthersIsNotNamed(t *testing.T) {
+	nodes := startGroup(t)
+	at := nodes[0].connect(t).do("SENTINEL GET-MASTER-ADDR-BY-NAME mymaster")
+	var leader *node
+	for _, n := range nodes {
+		if host, port, _ := net.SplitHostPort(n.addr()); at == pair(host, port) {
+			leader = n
+		}
+	}
+	require.NotNil(t, leader, at)
+	port := leader.connect(t)
+	rdb := func() *client {
+		nc, err := transcript.Dial(leader.addr())
+		require.NoError(t, err)
+		c := &client{transcript.NewConn(nc), t}
+		t.Cleanup(func() { c.Close() })
+		return c
+	}
+	before := rdb()
+	require.Equal(t, "+OK", before.do("SET key value"))
+	for _, n := range nodes {
+		if n != leader {
+			n.Abandon()
+			n.Server = nil
+		}
+	}
+	port.until("SENTINEL GET-MASTER-ADDR-BY-NAME mymaster", "nil[]")
+	require.Equal(t, "closed", before.next())
+	require.Contains(t, rdb().do("GET key"), "-MASTERDOWN ")
+	require.Contains(t, port.do("SENTINEL MASTERS"), "s_down")
+}
+
 func TestTheLeadIsHandedOver(t *testing.T) {
 	nodes := startGroup(t)
 	c := nodes[0].connect(t)
 	before := c.do("SENTINEL GET-MASTER-ADDR-BY-NAME mymaster")
-	done := false
-	for _, n := range nodes {
-		reply := n.connect(t).do("SENTINEL FAILOVER mymaster")
-		if reply == "+OK" {
-			done = true
+	for _, n := range nodes { // whether it leads or not
+		if host, port, _ := net.SplitHostPort(n.addr()); before != pair(host, port) {
+			require.Equal(t, "+OK", n.connect(t).do("SENTINEL FAILOVER mymaster"))
 			break
 		}
-		require.Contains(t, reply, "-NOTLEADER", "the leader is asked")
 	}
-	require.True(t, done)
-	require.Eventually(t, func() bool { return c.do("SENTINEL GET-MASTER-ADDR-BY-NAME mymaster") != before }, deadline,
-		5*time.Millisecond)
+	require.Eventually(t, func() bool {
+		now := c.do("SENTINEL GET-MASTER-ADDR-BY-NAME mymaster")
+		return now != before && now != "nil[]"
+	}, deadline, 5*time.Millisecond)
 }
 
 // The ACL applies to SENTINEL and its sub-commands as to other commands.

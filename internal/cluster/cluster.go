@@ -1,4 +1,4 @@
-// Package cluster is cluster mode (cluster-enabled yes): The server is the only node of a cluster and has all slots,
+// Package cluster is cluster mode (cluster-enabled yes): The server is the only node of a cluster and has all slots at first,
 // or it belongs to a group that shares a journal, which is a shard. Cluster clients work as with a cluster of many
 // nodes, and get the same errors. The commands are in internal/commands/cluster.
 package cluster
@@ -17,6 +17,60 @@ type Node struct {
 	Run string
 	// Stats is the cost of commands by slot; nil unless cluster-slot-stats-enabled is on.
 	Stats atomic.Pointer[SlotStats]
+	// free has the slots that a single node has unassigned, nil if it has all slots. A group stores its slots in its journal.
+	free atomic.Pointer[SlotSet]
+}
+
+// Serves reports whether the node, as the only one of its cluster, has a slot.
+func (n *Node) Serves(slot int) bool {
+	free := n.free.Load()
+	return free == nil || !free.Has(slot)
+}
+
+// Slots returns the slots that the node has as the only one of its cluster.
+func (n *Node) Slots() SlotSet {
+	free := n.free.Load()
+	if free == nil {
+		return AllSlots
+	}
+	return AllSlots.Without(free)
+}
+
+// Assign makes the only node of a cluster have free slots. If it has one of them already, nothing changes, and busy is the
+// first such slot.
+func (n *Node) Assign(slots SlotSet) (busy int, ok bool) {
+	for {
+		old, own := n.free.Load(), n.Slots()
+		if both := own.Both(&slots); !both.Empty() {
+			return both.Ranges()[0].First, false
+		}
+		var free *SlotSet
+		if own = own.Union(&slots); own != AllSlots {
+			rest := AllSlots.Without(&own)
+			free = &rest
+		}
+		if n.free.CompareAndSwap(old, free) {
+			return 0, true
+		}
+	}
+}
+
+// Unassign makes the only node of a cluster give up slots. If it does not have one of them, nothing changes, and missing is
+// the first such slot.
+func (n *Node) Unassign(slots SlotSet) (missing int, ok bool) {
+	for {
+		old := n.free.Load()
+		free := slots
+		if old != nil {
+			if both := old.Both(&slots); !both.Empty() {
+				return both.Ranges()[0].First, false
+			}
+			free = old.Union(&slots)
+		}
+		if n.free.CompareAndSwap(old, &free) {
+			return 0, true
+		}
+	}
 }
 
 // Announcement is the node's address as a client gets it.

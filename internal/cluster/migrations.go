@@ -45,8 +45,9 @@ type MigrationTask struct {
 	Paused                  time.Duration // for how long commands waited
 }
 
-// Errors of migrations.
+// Errors of changes of slots.
 var (
+	ErrKeys      = errors.New("DB must be empty to perform CLUSTER FLUSHSLOTS.")
 	ErrBusy      = errors.New("slots are on their way from one shard to another")
 	ErrNoTask    = errors.New("there is no such task")
 	ErrSlotOwner = errors.New("the slots are another shard's")

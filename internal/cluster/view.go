@@ -1,6 +1,9 @@
 package cluster
 
-import "strconv"
+import (
+	"strconv"
+	"time"
+)
 
 // View is the cluster as clients see it.
 type View struct {
@@ -22,6 +25,13 @@ type Member struct {
 	Announcement
 	Myself, Leads, Online bool
 	Offset                int64 // the position in the shard's journal that it has applied
+}
+
+// Link is a connection between the server and another node.
+type Link struct {
+	Node    string // the ID of the other node
+	Dialled bool   // the server has opened it
+	Since   time.Time
 }
 
 // Served reports whether a server serves the slots of the shard.

@@ -111,6 +111,11 @@ type Command struct {
 	Slow bool
 }
 
+// AtMaster reports whether only a master can continue the command when it blocks: it changes data, or waits for replicas.
+func (c *Command) AtMaster() bool {
+	return c.Flags&Write != 0 || c.Flags&Blocking != 0 && c.Flags&ReadOnly == 0
+}
+
 // Script is what a script or function declares about itself.
 type Script struct {
 	// Declared says that there is a declaration; otherwise the effects are unknown until the script runs.

@@ -57,8 +57,8 @@ type Ctx struct {
 type Client interface {
 	// Block suspends the client; see Ctx.Block.
 	Block(c *Ctx, b Block)
-	// Await suspends the client until finish is called; see Ctx.Await.
-	Await(c *Ctx, timeout int64, empty Reply) (finish func(Reply))
+	// Await suspends the client until finish is called; see Ctx.AwaitOr.
+	Await(c *Ctx, timeout int64, empty Reply, left func()) (finish func(Reply))
 	// Offload offloads the command if it can, and reports whether it has. Then the call of the handler ends; see Ctx.Long.
 	Offload(c *Ctx, way Way) bool
 	// MayReadAll reports whether the client's user may execute a command although it reads keys that are not among its
@@ -416,7 +416,12 @@ type Reply func(w *resp.Writer)
 // empty writes the reply. Any goroutine may call finish, with no guard held. The handler must have written no reply,
 // and must return. It must not call Await where a command must not block.
 func (c *Ctx) Await(timeout int64, empty Reply) (finish func(Reply)) {
-	return c.Client.Await(c, timeout, empty)
+	return c.Client.Await(c, timeout, empty, nil)
+}
+
+// AwaitOr is Await, and calls left when the client waits no longer, for whatever reason.
+func (c *Ctx) AwaitOr(timeout int64, empty Reply, left func()) (finish func(Reply)) {
+	return c.Client.Await(c, timeout, empty, left)
 }
 
 // Timeout reads the timeout of a blocking command, in seconds with a fraction, and returns it in ms, rounded up; if

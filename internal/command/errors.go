@@ -38,6 +38,7 @@ const (
 	ErrMasterDown        Error = "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'."
 	ErrLoading           Error = "LOADING Redis is loading the dataset in memory"
 	ErrReadOnly          Error = "READONLY You can't write against a read only replica."
+	ErrRoleChanged       Error = "UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)"
 )
 
 // Errors of commands while the disk fails. The system's error text follows ErrMisconfAOF.

@@ -263,12 +263,13 @@ func (c *Config) InMemory() {
 	c.current.Store(&next)
 }
 
-// ListenNowhere changes the configuration of a server that has not started, so that only the program can use it.
+// ListenNowhere changes the configuration of a server that has not started, so that only the program can use it. The
+// server joins no group.
 func (c *Config) ListenNowhere() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	next := *c.Get()
-	next.Network.Port, next.Network.UnixSocket = 0, ""
+	next.Network.Port, next.Network.UnixSocket, next.Raft.Addr = 0, "", ""
 	c.current.Store(&next)
 }
 

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/lists"
@@ -136,8 +137,11 @@ var directiveTable = []*directive{
 	number("raft-timeout", "700", 50, 60_000, func(s *Settings) *int { return &s.Raft.Timeout }).atStart().unlessSame().ours(),
 	choice("replicated-reads", "lease", func(s *Settings) *bool { return &s.Raft.Quorum },
 		option[bool]{"lease", false}, option[bool]{"quorum", true}).atStart().unlessSame().ours(),
-	number("replica-max-lag", "10", 0, math.MaxInt32, func(s *Settings) *int { return &s.Raft.MaxLag }).ours(),
+	duration("replica-max-lag", "10", func(s *Settings) *time.Duration { return &s.Raft.MaxLag }).ours(),
 	yesNo("replicated-proxy", "no", func(s *Settings) *bool { return &s.Raft.Proxy }).ours(),
+	text("raft-secret", "", func(s *Settings) *string { return &s.Raft.Secret }).ours(),
+	choice("raft-join", "learner", func(s *Settings) *bool { return &s.Raft.Join },
+		option[bool]{"learner", false}, option[bool]{"auto", true}).ours(),
 
 	// The server as a master.
 	{name: "repl-backlog-size", initial: "1mb", parse: parseBacklogSize,

@@ -8,6 +8,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/atomredis/atomredis/internal/command"
 	"github.com/atomredis/atomredis/resp"
@@ -58,6 +59,7 @@ var (
 	errProtected          = errors.New("can't set protected config")
 	errDuplicate          = errors.New("duplicate parameter")
 	errNotNumber          = errors.New("argument couldn't be parsed into an integer")
+	errNotDuration        = errors.New("argument must be a number of seconds, or a number with the unit ms or s")
 	errNotMemory          = errors.New("argument must be a memory value")
 	errPercentage         = errors.New("percentage argument must be less or equal to 100")
 	errNotMemoryOrPercent = errors.New("argument must be a memory or percent value")
@@ -185,6 +187,49 @@ func parseNumber(word string, min, max int64) (int64, error) {
 		return 0, rangeError(min, max)
 	}
 	return n, nil
+}
+
+// maxSeconds is the largest duration of a directive, in seconds.
+const maxSeconds = math.MaxInt32
+
+// duration is a directive whose value is a time: a number of seconds, or a number with the unit ms or s. It shows whole
+// seconds without a unit, as other directives do.
+func duration(name, initial string, field func(*Settings) *time.Duration) *directive {
+	return &directive{name: name, initial: initial,
+		parse: func(s *Settings, words []string) error {
+			d, err := parseDuration(words[0])
+			if err == nil {
+				*field(s) = d
+			}
+			return err
+		},
+		show: func(s *Settings) string {
+			if d := *field(s); d%time.Second != 0 {
+				return strconv.FormatInt(d.Milliseconds(), 10) + "ms"
+			}
+			return strconv.FormatInt(int64(*field(s)/time.Second), 10)
+		},
+	}
+}
+
+func parseDuration(word string) (time.Duration, error) {
+	digits := strings.TrimRight(word, "msMS")
+	unit := time.Second
+	switch strings.ToLower(word[len(digits):]) {
+	case "", "s":
+	case "ms":
+		unit = time.Millisecond
+	default:
+		return 0, errNotDuration
+	}
+	n, ok := resp.ParseInt([]byte(digits))
+	if !ok {
+		return 0, errNotDuration
+	}
+	if n < 0 || n > int64(maxSeconds*time.Second/unit) {
+		return 0, fmt.Errorf("argument must be between 0 and %d seconds inclusive", maxSeconds)
+	}
+	return time.Duration(n) * unit, nil
 }
 
 // memory is a directive whose value is a size of at least min bytes, with an optional unit.

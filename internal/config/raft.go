@@ -6,16 +6,19 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // RaftSettings are the settings of the server's group, whose servers share a journal.
 type RaftSettings struct {
-	Addr    string   // the server's address for the others, and its name in the group; "" = no group
-	Peers   []string // the addresses of the servers that form the group, including this one
-	Timeout int      // ms for which a leader may be silent
-	Quorum  bool     // replies wait until a majority has confirmed the leader
-	MaxLag  int      // seconds; a follower without contact to the leader for longer refuses reads. 0 = no limit
-	Proxy   bool     // a follower forwards to the leader what only the leader can do
+	Addr    string        // the server's address for the others, and its name in the group; "" = no group
+	Peers   []string      // the addresses of the servers that form the group, including this one
+	Timeout int           // ms for which a leader may be silent
+	Quorum  bool          // replies wait until a majority has confirmed the leader
+	MaxLag  time.Duration // a follower without contact to the leader for longer refuses reads; 0 = no limit
+	Proxy   bool          // a follower forwards to the leader what only the leader can do
+	Secret  string        // servers prove to each other that they know it; "" = nothing
+	Join    bool          // servers that join by themselves count for majorities
 }
 
 var errRaftAddr = errors.New("raft-peers must be addresses of the form host:port, separated by commas or spaces")

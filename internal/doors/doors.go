@@ -43,6 +43,7 @@ type Options struct {
 	TLS       *tlsconfig.TLS
 	Transport transport.Host
 	Host      Host
+	Given     map[string]net.Listener // listeners in place of those of the configuration, by the name of the kind
 }
 
 // Doors are the open doors of a server.

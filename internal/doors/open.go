@@ -50,6 +50,9 @@ func (ds *Doors) openDoor(k *door.Kind, set *config.Settings) (*openDoor, error)
 
 // listen listens on the door's address in the settings; l is nil if there is none.
 func (ds *Doors) listen(k *door.Kind, set *config.Settings) (l net.Listener, err error) {
+	if l := ds.o.Given[k.Name]; l != nil {
+		return l, nil
+	}
 	if k.PortDirective == "" {
 		network, address, err := k.ParseAddress(set.Registered[k.Directive()])
 		if err != nil || network == "" {

@@ -58,6 +58,12 @@ type Follower struct {
 	Lag   int64 // seconds since that acknowledgement
 }
 
+// Written is the place of a client's changes.
+type Written struct {
+	Offset   int64  // in the stream for followers
+	Position uint64 // in the journal of the group; 0 without a group, or before the first change
+}
+
 // Capabilities are what a follower has announced with REPLCONF. Only the client's goroutine uses them, except the
 // atomic fields.
 type Capabilities struct {

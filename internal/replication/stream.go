@@ -9,8 +9,9 @@ import (
 
 // The stream that followers execute is made of the journal's records, whose commands depend on neither time nor
 // chance. A record is repeated as a whole, but a follower executes commands one by one as they arrive. So a record
-// of several commands becomes a transaction. Notes of the history (REPLCONF), which are only for the journal, are
-// left out. A record always becomes the same stream.
+// of several commands becomes a transaction. What is only for the journal is left out: notes of the history (REPLCONF), and
+// positions of consumers (CHANGES), which mean nothing in another journal and which a Redis does not know. A record always
+// becomes the same stream.
 
 // Stream converts records to the stream. The zero value is at its beginning.
 type Stream struct {
@@ -54,7 +55,7 @@ func (r *Stream) Translate(record []byte) []byte {
 			db, _ = strconv.Atoi(string(args[1]))
 			continue
 		}
-		if command.EqualFold(args[0], "replconf") {
+		if command.EqualFold(args[0], "replconf") || command.EqualFold(args[0], "changes") {
 			continue
 		}
 		r.commands = append(r.commands, streamCommand{db, encoded})

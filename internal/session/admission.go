@@ -291,7 +291,7 @@ func (s *Session) lateRefusal(cmd *command.Command) command.Error {
 		return command.ErrLoading
 	case sh.Following.Load() && cmd.Flags&command.Write != 0:
 		return command.ErrReadOnly
-	case sh.Shards == nil || sh.Cluster == nil || cmd.RunsQueue:
+	case sh.Cluster == nil || cmd.RunsQueue:
 		return ""
 	}
 	return sh.elsewhere(s.hashSlot, s.readsAt(cmd))

@@ -53,6 +53,7 @@ type keyWait struct {
 	key      [1]string    // memory for the waiter's keys
 	slot     int          // of the keys in cluster mode
 	left     atomic.Bool  // it was withdrawn and its half-done work is undone: see migrate.Blocked
+	onLeave  func()       // see Ctx.AwaitOr; may be nil
 }
 
 // Block implements Client. The guard is still held.
@@ -95,6 +96,9 @@ func (s *Session) Block(c *command.Ctx, b command.Block) {
 
 // leave takes the client out of all queues. Nobody uses its state from then on.
 func (s *Session) leave() {
+	if left := s.blocked.keyWait.onLeave; left != nil {
+		left()
+	}
 	s.shared.Keyspace.Leave(&s.blocked.keyWait.waiter, s.now)
 	s.shared.Counters.Blocked.Add(-1)
 }
@@ -258,7 +262,7 @@ func (s *Session) readBlockedMail(m mail) {
 		s.endMoved()
 	case m&mailRoleChanged != 0:
 		s.takeBack()
-		s.endBlock([]byte("-UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)\r\n"))
+		s.endBlock([]byte("-" + command.ErrRoleChanged + "\r\n"))
 		s.closing = true
 	}
 }
@@ -335,9 +339,10 @@ func (s *Session) cancelBlocked() {
 }
 
 // Await implements command.Client.
-func (s *Session) Await(c *command.Ctx, timeout int64, empty command.Reply) (finish func(command.Reply)) {
+func (s *Session) Await(c *command.Ctx, timeout int64, empty command.Reply, left func()) (finish func(command.Reply)) {
 	s.Block(c, command.Block{Timeout: timeout, Empty: empty})
 	state, keyWait := s.blocked, s.blocked.keyWait
+	keyWait.onLeave = left
 	return func(reply command.Reply) {
 		if keyWait.waiter.Withdraw() { // so the state is still that of this wait
 			if !state.refuse() {

@@ -41,8 +41,10 @@ func (s *Session) Capabilities() *replication.Capabilities { return &s.modes.fol
 // Acknowledge implements replication.Client.
 func (s *Session) Acknowledge(offset, synced int64) { s.modes.follower.Acknowledge(offset, synced) }
 
-// Wrote implements replication.Client.
-func (s *Session) Wrote() int64 { return s.shared.Followed.Wrote(&s.modes.follower, s.guard.Changes()) }
+// Wrote implements replication.Client. Within a transaction its own changes are not in the journal yet.
+func (s *Session) Wrote() replication.Written {
+	return s.shared.Followed.Wrote(&s.modes.follower, s.guard.Changes(), !s.guard.Logged())
+}
 
 // Follower returns the client's state as a replica.
 func (s *Session) Follower() *psync.Follower { return &s.modes.follower }

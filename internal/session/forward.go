@@ -65,7 +65,12 @@ func (s *Session) forward(cmd *command.Command, args [][]byte) (done, taken bool
 }
 
 // AllowForwarding declares that the session's transport can send replies that come from another server.
-func (s *Session) AllowForwarding() { s.forwarding.allowed = true }
+func (s *Session) AllowForwarding() {
+	s.forwarding.allowed = true
+	s.info.Lock()
+	defer s.info.Unlock()
+	s.infoData.forwards = true
+}
 
 // leadersPart reports whether a command is for the leader: it uses data, or state that the leader's clients share. A
 // client that has sent READONLY reads here.
@@ -142,8 +147,24 @@ func (s *Session) Idle() bool { return len(s.in.input) == 0 && !s.in.long.Active
 // messages are published at the leader.
 func (sh *Shared) EndListeners() {
 	for _, s := range sh.Clients.All() {
-		if d := s.snapshot(); s.forwarding.allowed && (d.Subscriptions() > 0 || d.Tracking != 0) {
+		if d := s.snapshot(); d.forwards && (d.Subscriptions() > 0 || d.Tracking != 0) {
 			s.Kill()
 		}
 	}
+}
+
+// SendAway disconnects ordinary and subscribed clients before their next command, because this server does not lead any more.
+// Redis Sentinel does the same (CLIENT KILL TYPE normal and pubsub). Replies that wait for the journal are still sent, and so
+// is one that does not depend on the data, such as that of RAFT.TRANSFER. Clients that have sent READONLY may stay.
+func (sh *Shared) SendAway() {
+	for _, s := range sh.Clients.All() {
+		if d := s.snapshot(); d.forwards && !d.Follower && !d.ReadOnly {
+			s.post(mailSentAway)
+		}
+	}
+}
+
+// goAway closes the session of a client that is sent away, unless a blocked command is to reply first.
+func (s *Session) goAway() {
+	s.closing = s.closing || s.sentAway && !(s.isBlocked() && s.blocked.ctx.Cmd.NoData)
 }

@@ -53,8 +53,9 @@ type heldClient Session
 // Resume implements migrate.Waiting.
 func (c *heldClient) Resume() { (*Session)(c).post(mailResume) }
 
-// SlotsLost answers clients that wait for keys of slots which another shard has now, and ends subscriptions to their shard
-// channels.
+// SlotsLost answers clients that wait for keys of slots which the server, or its shard, has no longer, and ends subscriptions
+// to their shard channels. The guard over everything is held: a command under an earlier guard waits for its keys already,
+// and one under a later guard is refused.
 func (sh *Shared) SlotsLost(slots *cluster.SlotSet) {
 	for _, s := range sh.Clients.All() {
 		if w := s.snapshot().keyWait; w != nil && slots.Has(w.slot) && w.waiter.Withdraw() {
@@ -69,12 +70,11 @@ func (sh *Shared) SlotsLost(slots *cluster.SlotSet) {
 	}
 }
 
-// endMovedChannels ends the client's subscriptions to shard channels whose slots have another owner, and tells it so.
+// endMovedChannels ends the client's subscriptions to shard channels whose slots the server has no longer, and tells it so.
 func (s *Session) endMovedChannels() {
-	own := &s.shared.Shards.Now().Own
 	w := resp.Writer{Proto: s.out.Proto}
 	for name := range s.modes.subs.Names(pubsub.ShardChannel) {
-		if own.Has(cluster.SlotOf([]byte(name))) {
+		if s.shared.owns(cluster.SlotOf([]byte(name))) {
 			continue
 		}
 		s.modes.subs.Unsubscribe(pubsub.ShardChannel, name)
@@ -97,10 +97,10 @@ func (s *Session) undoHeld() {
 	}
 }
 
-// endMoved answers a blocked client whose slot has another owner, or had one for a while.
+// endMoved answers a blocked client whose slot the server has no longer, or did not have for a while.
 func (s *Session) endMoved() {
 	w := s.blocked.keyWait
-	if !w.left.Load() && !s.shared.follows() && s.shared.Shards.Now().Own.Has(w.slot) {
+	if !w.left.Load() && !s.shared.follows() && s.shared.owns(w.slot) {
 		s.takeBack()
 	}
 	e := s.shared.elsewhere(w.slot, true)

@@ -38,6 +38,7 @@ const (
 	mailHeld                         // the blocked command must undo its half-done work
 	mailMoved                        // another shard has the slot of the blocked command, or it must be tried again
 	mailUnheard                      // another shard has slots of shard channels that the client has subscribed to
+	mailSentAway                     // close when the client has its replies: this server leads no more
 )
 
 // post leaves push bytes and mail for the session and wakes its transport. Any goroutine may call it, under any lock.
@@ -91,10 +92,14 @@ func (s *Session) readMail() {
 	if m&mailUnheard != 0 {
 		s.endMovedChannels()
 	}
+	if m&mailSentAway != 0 {
+		s.sentAway = true
+	}
 	if m&mailLeader != 0 {
 		s.closing = s.closing || s.forwarding.to.Ended()
 	}
 	s.endWaitBy(m)
+	s.goAway()
 }
 
 // takePushes moves the first n bytes of what was pushed to the output. The mailbox is locked.

@@ -10,7 +10,6 @@ import (
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/clients"
 	"github.com/atomredis/atomredis/internal/clients/pubsub"
-	"github.com/atomredis/atomredis/internal/command"
 )
 
 // Register has the connected clients.
@@ -66,8 +65,9 @@ func (r *Register) All() []*Session {
 // clientInfo is the part of a session that others may read: a copy made after every batch of commands.
 type clientInfo struct {
 	clients.Info
-	lent    int64    // of its memory, bytes that others own
-	keyWait *keyWait // if it is blocked
+	lent     int64    // of its memory, bytes that others own
+	keyWait  *keyWait // if it is blocked
+	forwards bool     // a copy of forwarding.allowed
 }
 
 // Sizes is the memory that clients use in bytes, including unprocessed input and unsent output.
@@ -226,10 +226,10 @@ func (s *Session) about(now int64) clients.Info {
 	return d
 }
 
-// WithdrawWriters ends the waits of blocked clients whose commands write. The guard holds everything.
+// WithdrawWriters ends the waits of blocked clients whose commands write, or wait for replicas. The guard holds everything.
 func (r *Register) WithdrawWriters() {
 	for _, s := range r.All() {
-		if w := s.snapshot().keyWait; w != nil && w.cmd.Flags&command.Write != 0 && w.waiter.Withdraw() {
+		if w := s.snapshot().keyWait; w != nil && w.cmd.AtMaster() && w.waiter.Withdraw() {
 			s.post(mailRoleChanged)
 		}
 	}

@@ -50,6 +50,7 @@ type Session struct {
 	wait          wait
 	blocked       *blocked // of the wait for keys; nil before the first one
 	closing       bool     // close as soon as out is written
+	sentAway      bool     // close as soon as the client has its replies
 	why           error    // the error for the program when the session closes; nil if it was killed
 	// the result of Host.MakeRoom at the start of the running command; valid only while there is a limit
 	room           Room

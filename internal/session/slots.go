@@ -19,6 +19,8 @@ const (
 	// no leader.
 	ErrTryAgain    command.Error = "TRYAGAIN Who serves the slot is changing"
 	ErrClusterDown command.Error = "CLUSTERDOWN The cluster is down"
+	// ErrNotServed is the error for a slot that no server has.
+	ErrNotServed command.Error = "CLUSTERDOWN Hash slot not served"
 )
 
 // redirects reports whether an error tells cluster clients to try another server, or again later.
@@ -46,10 +48,21 @@ func (sh *Shared) slotOf(cmd *command.Command, args [][]byte) (slot int, ok bool
 
 // elsewhere returns the error that names the server of a slot, "" if this server serves it; see Host.Elsewhere.
 func (sh *Shared) elsewhere(slot int, reads bool) command.Error {
-	if slot == cluster.NoSlot || sh.Shards == nil || sh.Shards.Now().Own.Has(slot) && (reads || !sh.Following.Load()) {
+	switch {
+	case slot == cluster.NoSlot, sh.owns(slot) && (sh.Shards == nil || reads || !sh.Following.Load()):
 		return ""
+	case sh.Shards == nil:
+		return ErrNotServed
 	}
 	return sh.Host.Elsewhere(slot, reads)
+}
+
+// owns reports whether the server, or its shard, has a slot.
+func (sh *Shared) owns(slot int) bool {
+	if sh.Shards == nil {
+		return sh.Cluster == nil || sh.Cluster.Serves(slot)
+	}
+	return sh.Shards.Now().Own.Has(slot)
 }
 
 // oneSlot stores the slot of a transaction, and reports whether it has at most one.

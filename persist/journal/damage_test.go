@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/internal/testing/crashfs"
+	"github.com/atomredis/atomredis/internal/testing/testseed"
 	"github.com/atomredis/atomredis/persist/disk"
 )
 
@@ -61,7 +63,7 @@ func knowNothing(t require.TestingT, fs disk.FS) {
 
 // checkDamaged checks that Replay and Repair treat a possibly damaged journal correctly.
 func checkDamaged(t require.TestingT, fs *crashfs.FS, want []string) (damaged bool) {
-	before, verifyErr := Verify(fs, dir, Start{})
+	before, verifyErr := Verify(fs, dir, Start{}, nil)
 	got, report, err := replay(fs, 0)
 	require.Equal(t, verifyErr, err)
 	require.Equal(t, before, report)
@@ -70,7 +72,7 @@ func checkDamaged(t require.TestingT, fs *crashfs.FS, want []string) (damaged bo
 	if err != nil {
 		var damage *DamageError
 		require.ErrorAs(t, err, &damage)
-		again, err := Verify(fs, dir, Start{})
+		again, err := Verify(fs, dir, Start{}, nil)
 		require.Equal(t, verifyErr, err, "Replay has changed nothing")
 		require.Equal(t, before, again)
 
@@ -109,29 +111,73 @@ func TestTruncatedAnywhere(t *testing.T) {
 	}
 }
 
+// endsWithZeros reports whether there are only zeros from an offset on, as if what follows had not been written.
+func endsWithZeros(b []byte, at int) bool { return len(bytes.TrimRight(b, "\x00")) <= at }
+
+// A flipped bit is damage wherever it is, also in the last record, which nothing confirms as synced.
 func TestFlippedAnywhere(t *testing.T) {
 	for _, closed := range []bool{false, true} {
 		fs, want := small(t, closed)
-		knowNothing(t, fs) // so that only the marks confirm anything
+		knowNothing(t, fs) // so that only the segments show what was written
 		for i, s := range soundSegments(t, fs, dir) {
 			whole := readFile(t, fs, segmentPath(fs, dir, s.start))
-			// In the last segment nothing confirms the last batch, unless a mark follows it, and nothing confirms the
-			// last mark.
-			vouched := int(s.size)
-			if i == 2 {
-				if vouched -= markSize; !closed {
-					vouched -= recordHeader + minPayload + len(want[8])
-				}
-			}
 			for n := range len(whole) {
 				clone := cloneAll(fs)
 				b := slices.Clone(whole)
 				b[n] ^= byte(1 << (n % 8))
 				writeFile(t, clone, segmentPath(fs, dir, s.start), b)
-				require.Equal(t, n < vouched, checkDamaged(t, clone, want), "segment %d, byte %d of %d", i, n, len(whole))
+				damaged := n < int(s.size) && (i < 2 || !endsWithZeros(b[:s.size], n))
+				require.Equal(t, damaged, checkDamaged(t, clone, want), "segment %d, byte %d of %d", i, n, len(whole))
 			}
 		}
 	}
+}
+
+// A record of some sectors, the last one, with any byte changed in any way is damage. If sectors of it are missing, or
+// the file ends within it, it is torn.
+func TestTheLastRecordIsDamagedOrTorn(t *testing.T) {
+	r := testseed.Rand(t)
+	fs := newFS(t)
+	j := open(t, Options{FS: fs})
+	appendSynced(t, j, "first")
+	start := int(headerSize + j.Appended())
+	long := make([]byte, 3*sector+r.IntN(sector))
+	for i := range long {
+		long[i] = byte(1 + r.IntN(255))
+	}
+	appendSynced(t, j, string(long))
+	end := int(headerSize + j.Appended())
+	clone := cloneAll(fs)
+	require.NoError(t, j.Close())
+	fs = clone
+	knowNothing(t, fs)
+	path := segmentPath(fs, dir, 0)
+	whole := readFile(t, fs, path)
+	want := []string{"first", string(long)}
+	require.Equal(t, want, mustReplay(t, cloneAll(fs), 0))
+	try := func(b []byte) (damaged bool) {
+		clone := cloneAll(fs)
+		writeFile(t, clone, path, b)
+		return checkDamaged(t, clone, want)
+	}
+	for at := start; at < end; at++ {
+		b := slices.Clone(whole)
+		b[at] ^= byte(1 + r.IntN(255))
+		require.Equal(t, !endsWithZeros(b[:end], at), try(b), "byte %d", at)
+	}
+	for first := start / sector * sector; first < end; first += sector {
+		b := slices.Clone(whole)
+		clear(b[max(first, start):min(first+sector, len(b))])
+		require.False(t, try(b), "the sector at %d is missing", first)
+	}
+	for n := start; n < end; n += 1 + r.IntN(sector/4) {
+		require.False(t, try(whole[:n]), "%d bytes", n)
+	}
+	b := slices.Clone(whole)
+	for i := start + sector; i < start+2*sector; i++ { // a sector that is not ours
+		b[i] = byte(1 + r.IntN(255))
+	}
+	require.True(t, try(b))
 }
 
 func TestHoleBeforeUnsyncedRecordsIsTornTail(t *testing.T) {
@@ -148,9 +194,7 @@ func TestHoleBeforeUnsyncedRecordsIsTornTail(t *testing.T) {
 	// As if the crash had come before the second segment existed.
 	path := segmentPath(fs, dir, 0)
 	b := readFile(t, fs, path)
-	for i := range 8 {
-		b[headerSize+synced+markSize+8+uint64(i)] = 0
-	}
+	clear(b[headerSize+synced+markSize+8:][:17])
 	clone := newFS(t)
 	writeFile(t, clone, path, b)
 	knowNothing(t, clone)
@@ -252,7 +296,7 @@ func FuzzReplay(f *testing.F) {
 		fs := newFS(t)
 		writeFile(t, fs, segmentPath(fs, dir, start), b)
 		knowNothing(t, fs)
-		before, verifyErr := Verify(fs, dir, Start{LSN: start})
+		before, verifyErr := Verify(fs, dir, Start{LSN: start}, nil)
 		got, _, err := replay(fs, start)
 		require.Equal(t, verifyErr, err)
 		require.Equal(t, before.Records, len(got))

@@ -29,12 +29,21 @@
 // A segment is synced before the next one begins. A record has a CRC seeded by its segment, and the low half of its
 // LSN. A batch begins with a mark if more is synced than the last mark says. Unsynced pages reach the disk in any
 // order, but the marks let a reader distinguish a torn tail, which nothing confirms and which is cut off, from damage
-// to synced data, which is refused with file and offset.
+// to synced data, which is refused with file and offset. No mark confirms the last batch. A record in it is torn only if
+// a sector of it was not written, and has the zeros that were there before; otherwise it is damaged (reader.whole). A record
+// that ends with a zero, or whose own bytes in a sector are all zeros, looks the same: damage to its payload is recognized if
+// one byte is wrong and the record has at most 4 KiB; otherwise the record counts as torn and is cut off.
 //
 // The file positions (positions.go) durably names the last segment begun before anything is written into it, and the
 // end if the journal was closed. In between it notes the synced position, without a sync of its own: under always every
 // 10 ms and 5 ms after the last batch, otherwise after each sync. Headers of version 2 have the seed of the segment
 // before; version 1 can be read too.
+//
+// # Readers
+//
+// A reader (follow.go) gets the durable records from a [Place] on, also while others are appended. Release keeps older segments
+// for readers, as far as [Retention] says. A start keeps them if they continue up to the first one that it needs. Where the data
+// was replaced without records (Break), and after a failure, no segment continues the one before, and no reader goes on.
 //
 // # A full disk
 //

@@ -59,6 +59,8 @@ type Options struct {
 	Seed uint32
 	// SegmentSize is the length in bytes at which a segment ends. 0 means 64 MiB.
 	SegmentSize int64
+	// Retention is what Retain sets.
+	Retention Retention
 	// Log receives problems. It may be nil.
 	Log *slog.Logger
 	// Now is the clock for EverySec. nil means time.Now.
@@ -141,8 +143,25 @@ type Journal interface {
 	Epoch() uint64
 	// Lost reports whether an LSN from WaitPosition will never be reached, because its records have been taken back.
 	Lost(lsn uint64) bool
-	// Size returns the total length in bytes of what the journal keeps.
+	// Size returns the total length in bytes of what the journal keeps, without Retained.
 	Size() int64
+	// Places returns the place before the oldest record that readers can have, and the one after the last durable record.
+	Places() (oldest, end Place, err error)
+	// End returns the second one. Once any place was asked for it does no I/O.
+	End() (Place, error)
+	// Follow returns a reader of the records after a place. The error is ErrReleased if some of them are not kept any more,
+	// and ErrForeign if the place does not belong to the journal.
+	Follow(from Place) (Reader, error)
+	// Here is called under a guard over everything. settle waits until all records until now are durable, and returns the
+	// place after them. It is nil if the keyspace has only a part of an entry of the group's log.
+	Here() (settle func(ctx context.Context) (Place, error))
+	// Break separates the records: no reader can go on from before it to after it. The data has changed in between without
+	// records. The caller makes a checkpoint next.
+	Break(now int64)
+	// Retain sets what Release keeps for readers.
+	Retain(r Retention)
+	// Retained returns the length in bytes of what is kept only for readers.
+	Retained() int64
 	// Close makes everything durable and ends the journal's goroutines. It returns the journal's failure, if any.
 	// Records appended later are dropped.
 	Close() error
@@ -178,7 +197,9 @@ type File struct {
 
 	admin  sync.Mutex  // held by recover, Release, Resume and Close; taken before mu
 	opened atomic.Bool // recover was successful; written under admin
-	turn   sync.Mutex  // held while doing the writer's work; taken before mu
+	keying sync.Mutex
+	key    []byte     // see placeKey; protected by keying
+	turn   sync.Mutex // held while doing the writer's work; taken before mu
 
 	// Protected by turn.
 	slowUntil time.Time // not Always: when Commit may write again
@@ -206,6 +227,9 @@ type File struct {
 	holding   bool   // failed, and records from resumeAt on are kept in buf
 	resumeAt  uint64
 	segments  []segment // all there are; the last one is file
+	needed    uint64    // LSN from which on records are needed to recover
+	severed   uint64    // the first segment from this LSN on does not continue the one before it: see Break; 0 if none
+	retention Retention
 
 	// Owned by the writer while it is busy, otherwise protected by mu.
 	file      disk.File
@@ -246,6 +270,7 @@ func Open(o Options) *File {
 	j.timer.Stop()
 	j.changed = sync.NewCond(&j.mu)
 	j.policy.Store(int32(o.Policy))
+	j.retention = o.Retention
 	return j
 }
 
@@ -282,15 +307,15 @@ func (j *File) released(lsn uint64) bool {
 
 // recover reads the segments of the directory and begins a new one after them. The caller holds admin.
 func (j *File) recover(from uint64, fn func(lsn uint64, now int64, commands []byte) error) (next uint64, err error) {
-	report, segments, err := replayed(j.o.FS, j.o.Dir, Start{from, j.o.Seed}, j.o.Log, fn)
+	report, kept, segments, err := replayed(j.o.FS, j.o.Dir, Start{from, j.o.Seed}, j.o.Log, j.retained, fn)
 	if err != nil {
 		return report.End, err
 	}
 	if n := len(segments); n > 0 && segments[n-1].end() < from {
-		if err := remove(j.o.FS, j.o.Dir, segments); err != nil {
+		if err := remove(j.o.FS, j.o.Dir, slices.Concat(kept, segments)); err != nil {
 			return report.End, err
 		}
-		segments = nil
+		kept, segments = nil, nil
 	}
 	var file disk.File
 	var s segment
@@ -306,14 +331,20 @@ func (j *File) recover(from uint64, fn func(lsn uint64, now int64, commands []by
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	now := j.o.Now()
-	j.lastSync, j.writtenAt = now, now
+	j.lastSync, j.writtenAt, j.needed = now, now, from
+	before := uint32(0)
+	if n := len(segments); n > 0 {
+		before = segments[n-1].seed
+	}
+	segments = slices.Concat(kept, segments)
 	if err == nil {
 		if n := len(segments); n > 0 && segments[n-1].start == s.start {
+			before = segments[n-1].before
 			segments = segments[:n-1] // the new one replaces it
 		}
 		j.segments, j.marked = segments, s.start
 		j.appended.Store(s.start)
-		j.begin(file, s.seed, s.start)
+		j.begin(file, segment{start: s.start, seed: s.seed, before: before})
 	} else {
 		// This is like a failure just after the last write.
 		j.segments, j.marked, j.written = segments, report.End, report.End
@@ -367,10 +398,11 @@ func (j *File) firstSegment(segments []segment, from uint64) (disk.File, segment
 
 // begin continues in a new, empty segment. Everything before it is durable. The caller holds mu, or is the only user of
 // j.
-func (j *File) begin(file disk.File, seed uint32, start uint64) {
-	j.file, j.seed, j.size, j.prepared, j.written = file, seed, headerSize, headerSize, start
-	j.segments = append(j.segments, segment{start: start, size: headerSize, seed: seed})
-	j.durable.Store(start)
+func (j *File) begin(file disk.File, s segment) {
+	j.file, j.seed, j.size, j.prepared, j.written = file, s.seed, headerSize, headerSize, s.start
+	s.size = headerSize
+	j.segments = append(j.segments, s)
+	j.durable.Store(s.start)
 }
 
 // Append implements Journal.
@@ -381,6 +413,11 @@ func (j *File) Append(now int64, commands []byte) { j.AppendParts(now, nil, comm
 func (j *File) AppendParts(now int64, head, body []byte) (lsn uint64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	return j.append(now, head, body)
+}
+
+// append is AppendParts for a caller that holds mu.
+func (j *File) append(now int64, head, body []byte) (lsn uint64) {
 	commands := len(head) + len(body)
 	n := recordHeader + minPayload + commands
 	for j.failure.Load() == nil && !j.closed && (j.exhausted != nil || len(j.buf) > 0 && j.full(n)) {
@@ -635,7 +672,8 @@ func (j *File) Resume() error {
 		file.Close()
 		return errors.Join(errNotKept, err)
 	}
-	j.begin(file, seed, start)
+	j.begin(file, segment{start: start, seed: seed})
+	j.needed, j.severed = start, 0
 	j.marked, j.holding = start, false
 	j.failure.Store(nil)
 	j.dirty.Store(0)
@@ -740,20 +778,22 @@ func (j *File) removeBefore(before uint64) error {
 		return err
 	}
 	j.mu.Lock()
-	j.segments = j.segments[obsolete(j.segments, before):] // before the removal: see Read
+	unneeded := obsolete(segments, before)
+	if len(segments) > 0 && len(j.segments) > 0 {
+		from := obsolete(segments, j.segments[j.unbroken()].start)
+		unneeded = max(j.retention.spared(segments, unneeded, j.o.Now().UnixMilli()), min(unneeded, from))
+		j.segments = j.segments[obsolete(j.segments, segments[unneeded].start):] // before the removal: see Read
+	}
+	j.needed = max(j.needed, before)
 	j.mu.Unlock()
-	return remove(j.o.FS, j.o.Dir, segments[:obsolete(segments, before)])
+	return remove(j.o.FS, j.o.Dir, segments[:unneeded])
 }
 
 // Size implements Journal.
 func (j *File) Size() int64 {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	var n int64
-	for _, s := range j.segments {
-		n += s.size
-	}
-	return n
+	return sizeOf(j.segments[obsolete(j.segments, j.needed):])
 }
 
 // Close implements Journal.

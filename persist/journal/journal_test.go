@@ -153,7 +153,7 @@ func TestReplayGivesWhatWasAppended(t *testing.T) {
 				require.NoError(t, err)
 				require.Equal(t, want[i:], got)
 			}
-			report, err := Verify(fs, dir, Start{LSN: 7})
+			report, err := Verify(fs, dir, Start{LSN: 7}, nil)
 			require.NoError(t, err)
 			require.Equal(t, len(want), report.Records)
 			require.Zero(t, report.Cut)
@@ -203,7 +203,7 @@ func TestRotateAndRelease(t *testing.T) {
 		segments, _, err := list(fs, dir)
 		require.NoError(t, err)
 		require.Equal(t, p, segments[0].start)
-		report, err := Verify(fs, dir, Start{LSN: p})
+		report, err := Verify(fs, dir, Start{LSN: p}, nil)
 		require.NoError(t, err)
 		require.Equal(t, report.Bytes, j.Size())
 		require.Equal(t, []string{"0", "1", "2", "3", "4", "5"}[i+1:], mustReplay(t, cloneAll(fs), p))

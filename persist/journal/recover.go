@@ -63,25 +63,30 @@ type Cut struct {
 func Replay(
 	fs disk.FS, dir string, from Start, log *slog.Logger, fn func(lsn uint64, now int64, commands []byte) error,
 ) (Report, error) {
-	report, _, err := replayed(fs, dir, from, log, fn)
+	report, _, _, err := replayed(fs, dir, from, log, retainNothing, fn)
 	return report, err
 }
 
-// replayed is Replay, and returns the remaining segments.
+// retain returns the last of the segments before the start that are kept for readers; first is the one that follows them.
+type retain func(obsolete []segment, first segment) []segment
+
+func retainNothing([]segment, segment) []segment { return nil }
+
+// replayed is Replay, and returns the remaining segments: those that are kept for readers, and the others.
 func replayed(
-	fs disk.FS, dir string, from Start, log *slog.Logger, fn func(lsn uint64, now int64, commands []byte) error,
-) (Report, []segment, error) {
+	fs disk.FS, dir string, from Start, log *slog.Logger, keep retain, fn func(lsn uint64, now int64, commands []byte) error,
+) (Report, []segment, []segment, error) {
 	f, err := inspect(fs, dir, from, fn)
 	if err == nil {
 		log = orDiscard(log)
-		if err = f.finish(log); disk.Full(err) {
+		if err = f.finish(log, keep); disk.Full(err) {
 			// The start of the next segment shows where this one ends; until there is one, the next start sees the
 			// same.
 			log.Warn("the disk is full: cannot truncate the end of the journal", "error", err.Error())
 			err = nil
 		}
 	}
-	return f.report, f.segments, err
+	return f.report, f.kept, f.segments, err
 }
 
 // readDurable calls fn with the records from one LSN up to another, before which everything is durable, and returns the
@@ -153,11 +158,24 @@ func readSegment(
 	return next, nil
 }
 
-// Verify reads the journal as Replay does, and changes nothing. If the error is a *DamageError, Cut in the report is
-// the part that Repair would cut off.
-func Verify(fs disk.FS, dir string, from Start) (Report, error) {
-	f, err := inspect(fs, dir, from, nil)
+// Verify reads the journal as Replay does, and changes nothing. fn may be nil. If the error is a *DamageError, Cut in the
+// report is the part that Repair would cut off.
+func Verify(fs disk.FS, dir string, from Start, fn func(lsn uint64, now int64, commands []byte) error) (Report, error) {
+	f, err := inspect(fs, dir, from, fn)
 	return f.report, err
+}
+
+// Exists reports whether the directory dir has, or has lost, a segment of a journal. There need be no such directory.
+func Exists(fs disk.FS, dir string) (bool, error) {
+	segments, _, err := list(fs, dir)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return false, nil
+	case err != nil || len(segments) > 0:
+		return err == nil, err
+	}
+	p, err := readPositions(fs, dir)
+	return p.segment, err
 }
 
 // Repair cuts off a damaged journal at the first damage, so that it can be replayed. The rest is kept in files whose
@@ -174,7 +192,7 @@ func Repair(fs disk.FS, dir string, from Start, log *slog.Logger) (report Report
 		f, err = inspect(fs, dir, from, nil)
 	}
 	if err == nil {
-		return f.report, from.Seed != 0, f.finish(log)
+		return f.report, from.Seed != 0, f.finish(log, retainNothing)
 	}
 	damage, ok := errors.AsType[*DamageError](err)
 	if !ok {
@@ -245,6 +263,7 @@ type findings struct {
 	unknown  bool // the file of positions is damaged or missing
 	temps    []string
 	obsolete []segment // without records at or after the start
+	kept     []segment // those of them that finish has kept
 	segments []segment // the others
 	bad      int
 	offset   int64
@@ -331,7 +350,7 @@ func (f *findings) read(i int, fn func(lsn uint64, now int64, commands []byte) e
 		}
 		return 0, f.damage(i, 0, path, 0, reason, nil)
 	}
-	f.segments[i].seed = r.head.seed
+	f.segments[i].seed, f.segments[i].before = r.head.seed, r.head.before
 	if !f.known.exists && r.head.version != oldVersion && s.size > headerSize {
 		f.unknown = true
 		return 0, f.noPositions()
@@ -380,7 +399,8 @@ func (f *findings) stray(i int, h header) string {
 
 // end decides the meaning of a missing record at an offset of segment i: the segment's end, a torn tail, or damage.
 // Unsynced pages reach the disk in any order, so sound records may follow a torn one. If a later mark, or the file of
-// positions, confirms this offset as synced, it is damage.
+// positions, confirms this offset as synced, it is damage. So is a record that was written as a whole: a crash does not
+// change what it leaves.
 func (f *findings) end(i int, off int64, r *reader, path, reason string) error {
 	unused, err := r.zeros(off)
 	if unused {
@@ -389,11 +409,14 @@ func (f *findings) end(i int, off int64, r *reader, path, reason string) error {
 	if i < len(f.segments)-1 {
 		return f.damage(i, off, path, off, reason, err) // it was synced before the next one was created
 	}
-	synced := f.known.synced
+	synced, whole := f.known.synced, false
 	if err == nil {
 		var marked uint64
 		marked, err = r.syncedAfter(off)
 		synced = max(synced, marked)
+	}
+	if err == nil {
+		whole, err = r.whole(off)
 	}
 	if err != nil {
 		return f.damage(i, off, path, off, "cannot be read: "+err.Error(), err)
@@ -401,6 +424,9 @@ func (f *findings) end(i int, off int64, r *reader, path, reason string) error {
 	if synced > r.start+uint64(off-headerSize) {
 		return f.damage(i, off, path, off, reason+fmt.Sprintf(", though everything up to position %d was synced", synced),
 			nil)
+	}
+	if whole {
+		return f.damage(i, off, path, off, reason+", though all of it was written", nil)
 	}
 	f.cutFrom(i, off, path, off)
 	return nil
@@ -456,14 +482,17 @@ func (f *findings) cutFrom(i int, off int64, file string, fileOffset int64) {
 	f.report.Cut = c
 }
 
-// finish removes from an undamaged journal what no longer belongs to it; segments then has the rest.
-func (f *findings) finish(log *slog.Logger) error {
+// finish removes from an undamaged journal what no longer belongs to it; kept and segments then have the rest.
+func (f *findings) finish(log *slog.Logger, keep retain) error {
 	for _, path := range f.temps {
 		if err := f.fs.Remove(path); err != nil {
 			return fmt.Errorf("remove %s: %w", path, err)
 		}
 	}
-	if err := remove(f.fs, f.dir, f.obsolete); err != nil {
+	if len(f.segments) > 0 {
+		f.kept = keep(f.obsolete, f.segments[0])
+	}
+	if err := remove(f.fs, f.dir, f.obsolete[:len(f.obsolete)-len(f.kept)]); err != nil {
 		return err
 	}
 	if f.bad == len(f.segments) {

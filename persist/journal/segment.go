@@ -1,11 +1,13 @@
 package journal
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
+	"math/bits"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -45,6 +47,9 @@ const (
 	damagedSuffix = ".damaged"
 )
 
+// DirName is the name of the directory of a journal's segments.
+const DirName = "journal"
+
 // window is how many bytes of a segment are read at once.
 const window = 256 << 10
 
@@ -54,8 +59,10 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 type segment struct {
 	start uint64 // LSN of its first record
 	// length of the header and the records, in bytes; for the last segment, the file's length until it has been read
-	size int64
-	seed uint32 // 0 until it has been read
+	size     int64
+	seed     uint32 // 0 until it has been read
+	before   uint32 // seed of the segment that it continues; 0 for the first one, after a break, and until it has been read
+	modified int64  // when the file was last written, in ms since 1970; 0 if unknown
 }
 
 // end returns the LSN after the last record.
@@ -91,7 +98,7 @@ func list(fs disk.FS, dir string) (segments []segment, temps []string, err error
 		if err != nil {
 			return nil, nil, fmt.Errorf("segment %s: %w", fs.PathJoin(dir, name), err)
 		}
-		segments = append(segments, segment{start: start, size: info.Size()})
+		segments = append(segments, segment{start: start, size: info.Size(), modified: info.ModTime().UnixMilli()})
 	}
 	slices.SortFunc(segments, func(a, b segment) int {
 		if a.start < b.start {
@@ -453,17 +460,137 @@ func (r *reader) record(off int64) (rec record, reason string, err error) {
 
 // zeros reports whether the file has only zeros from an offset on.
 func (r *reader) zeros(off int64) (bool, error) {
-	for off < r.size {
+	end, err := r.used(off)
+	return end == off, err
+}
+
+// used returns the offset after the last byte that is not zero, or off if there are only zeros from there on.
+func (r *reader) used(off int64) (end int64, err error) {
+	for end = off; off < r.size; {
 		b, err := r.at(off, int(min(window, r.size-off)))
 		if err != nil {
-			return false, err
+			return end, err
 		}
-		if slices.ContainsFunc(b, func(c byte) bool { return c != 0 }) {
-			return false, nil
+		if rest := bytes.TrimRight(b, "\x00"); len(rest) > 0 {
+			end = off + int64(len(rest))
 		}
 		off += int64(len(b))
 	}
-	return true, nil
+	return end, nil
+}
+
+// sector is what a disk writes as a whole, in bytes.
+const sector = 512
+
+// maxCorrected is the longest record in which a wrong byte is searched for, in bytes. In a longer one, which has more
+// sums of records with one wrong byte, it could be found by chance.
+const maxCorrected = 4096
+
+// whole reports whether the unsound record at an offset was once written as a whole, so that it is damaged and not torn.
+// A torn record lacks its end, or sectors, and has zeros there, because a segment has only zeros ahead. So a record
+// without these is damaged. So is one with a single wrong byte, unless that belongs to an end of zeros.
+func (r *reader) whole(off int64) (bool, error) {
+	if r.size-off < recordHeader+minPayload {
+		return false, nil
+	}
+	b, err := r.at(off, recordHeader)
+	if err != nil {
+		return false, err
+	}
+	head := [recordHeader]byte(b)
+	position := uint32(r.start+uint64(off-headerSize)) ^ r.head.seed
+	length := binary.LittleEndian.Uint32(head[4:])
+	if binary.LittleEndian.Uint32(head[8:]) != position {
+		binary.LittleEndian.PutUint32(head[8:], position)
+		return r.sums(off, head, length)
+	}
+	if n, ok := r.fits(off, length); ok {
+		b, err := r.at(off, n)
+		if err != nil {
+			return false, err
+		}
+		if allWritten(b, off) || n <= maxCorrected && oneWrong(b, r.head.seed) {
+			return true, nil
+		}
+	}
+	// The length may be wrong: up to the next record, or to the end of what was written, the checksum may be right.
+	end, err := r.used(off)
+	if err != nil {
+		return false, err
+	}
+	next, ok, err := r.find(off+1, func(uint32) bool { return true })
+	if err != nil {
+		return false, err
+	}
+	if ok {
+		end = headerSize + int64(next.lsn-r.start)
+	}
+	for zeros := range int64(minPayload + 1) { // the record may end with some
+		length := uint32(end + zeros - off - recordHeader)
+		for _, length := range []uint32{length, length | markBit} {
+			if sound, err := r.sums(off, head, length); sound || err != nil {
+				return sound, err
+			}
+		}
+	}
+	return false, nil
+}
+
+// allWritten reports whether the record at an offset has something in its last byte and in each sector.
+func allWritten(record []byte, off int64) bool {
+	if record[len(record)-1] == 0 {
+		return false
+	}
+	for first := int(sector - off%sector); len(record) > 0; first = sector {
+		part := record[:min(first, len(record))]
+		if len(bytes.TrimRight(part, "\x00")) == 0 {
+			return false
+		}
+		record = record[len(part):]
+	}
+	return true
+}
+
+// oneWrong reports whether the checksum of a record would be right if one byte were another, other than the first of the
+// zeros at its end.
+func oneWrong(record []byte, seed uint32) bool {
+	wrong := binary.LittleEndian.Uint32(record) ^ crc32.Update(seed, castagnoli, record[4:])
+	if (bits.Len32(wrong)-1)/8 == bits.TrailingZeros32(wrong)/8 {
+		return true // a byte of the checksum itself
+	}
+	end := len(bytes.TrimRight(record, "\x00"))
+	for value := range 256 {
+		// What the checksum changes by if the byte at i does: a checksum is linear.
+		change := castagnoli[value]
+		for i := len(record) - 1; i >= 4; i-- {
+			if change == wrong && i < end {
+				return true
+			}
+			change = castagnoli[byte(change)] ^ change>>8
+		}
+	}
+	return false
+}
+
+// fits returns the length in bytes of the record at an offset with a length field; ok is false if it cannot be there.
+func (r *reader) fits(off int64, length uint32) (n int, ok bool) {
+	n = recordHeader + int(length&^markBit)
+	return n, length&^markBit >= minPayload && int64(n) <= r.size-off
+}
+
+// sums reports whether the record at an offset has the right checksum with another head and another length.
+func (r *reader) sums(off int64, head [recordHeader]byte, length uint32) (bool, error) {
+	n, ok := r.fits(off, length)
+	if !ok {
+		return false, nil
+	}
+	b, err := r.at(off, n)
+	if err != nil {
+		return false, err
+	}
+	binary.LittleEndian.PutUint32(head[4:], length)
+	crc := crc32.Update(crc32.Update(r.head.seed, castagnoli, head[4:]), castagnoli, b[recordHeader:])
+	return crc == binary.LittleEndian.Uint32(head[:]), nil
 }
 
 // find returns the first sound record at or after an offset for whose header accept returns true; ok is false if there

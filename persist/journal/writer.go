@@ -366,9 +366,16 @@ func (j *File) nextSegment(lsn uint64) error {
 	if err != nil {
 		return fmt.Errorf("close the journal: %w", err)
 	}
-	file, seed, err := create(j.o.FS, j.o.Dir, lsn, j.seed)
+	j.mu.Lock()
+	before := j.seed
+	severed := j.severed
+	if severed != 0 && lsn >= severed {
+		before = 0
+	}
+	j.mu.Unlock()
+	file, seed, err := create(j.o.FS, j.o.Dir, lsn, before)
 	if j.useReserve(err) {
-		file, seed, err = create(j.o.FS, j.o.Dir, lsn, j.seed)
+		file, seed, err = create(j.o.FS, j.o.Dir, lsn, before)
 	}
 	if err == nil {
 		err = j.begun(file, lsn, seed)
@@ -377,7 +384,10 @@ func (j *File) nextSegment(lsn uint64) error {
 		return err
 	}
 	j.mu.Lock()
-	j.begin(file, seed, lsn)
+	j.begin(file, segment{start: lsn, seed: seed, before: before})
+	if before == 0 && j.severed == severed { // not a later Break
+		j.severed = 0
+	}
 	j.mu.Unlock()
 	return nil
 }

@@ -2,6 +2,7 @@ package raftlog
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -356,6 +357,24 @@ func (l *Log) GetUint64(key []byte) (uint64, error) {
 		return binary.LittleEndian.Uint64(value), nil
 	}
 	return 0, fmt.Errorf("the value of %q is no number", key)
+}
+
+// Before returns the index of the first of the entries before another one that are at most n, and have at most size
+// bytes together.
+func (l *Log) Before(index, n uint64, size int64) uint64 {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	first := index - min(n, index-min(index, 1))
+	if len(l.lsns) == 0 || index <= l.first {
+		return first
+	}
+	end, lsns := l.journal.Appended(), l.lsns
+	if index <= l.last() {
+		lsns = lsns[:index-l.first]
+		end = l.lsns[len(lsns)]
+	}
+	at, _ := slices.BinarySearchFunc(lsns, uint64(size), func(lsn, size uint64) int { return cmp.Compare(size, end-lsn) })
+	return max(first, l.first+uint64(at))
 }
 
 // Anchor returns the beginning of a segment, from which the log can be opened with the stable values and all entries

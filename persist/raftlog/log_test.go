@@ -387,6 +387,26 @@ func TestReleaseWhatACheckpointHas(t *testing.T) {
 	require.NoError(t, l.Close())
 }
 
+// What is kept before an entry is limited in number and in bytes.
+func TestEntriesBeforeAnother(t *testing.T) {
+	l := open(t, Options{FS: newFS(t)})
+	require.EqualValues(t, 90, l.Before(100, 10, 1), "an empty log")
+	require.EqualValues(t, 1, l.Before(5, 10, 1))
+	for i := uint64(10); i <= 100; i++ {
+		require.NoError(t, l.StoreLogs(entries(i, i, 1)))
+	}
+	bytes := func(from, to uint64) int64 { return int64(l.lsns[to-l.first] - l.lsns[from-l.first]) }
+	require.EqualValues(t, 90, l.Before(100, 10, 1<<40))
+	require.EqualValues(t, 95, l.Before(100, 10, bytes(95, 100)))
+	require.EqualValues(t, 96, l.Before(100, 10, bytes(95, 100)-1))
+	require.EqualValues(t, 100, l.Before(100, 10, 0))
+	require.EqualValues(t, 101, l.Before(101, 10, 0), "after the last entry")
+	require.EqualValues(t, 91, l.Before(101, 10, 1<<40))
+	require.EqualValues(t, 10, l.Before(101, 1000, 1<<40), "all of them")
+	require.EqualValues(t, 5, l.Before(10, 5, 0), "before the first entry")
+	require.NoError(t, l.Close())
+}
+
 // Deleting released entries changes nothing: they are committed, so the commit index stays, even where entries follow
 // that are deleted later.
 func TestDeletingReleasedEntriesKeepsTheCommitIndex(t *testing.T) {

@@ -22,6 +22,7 @@ import (
 	"github.com/atomredis/atomredis"
 	"github.com/atomredis/atomredis/doors/door"
 	"github.com/atomredis/atomredis/doors/http/console"
+	"github.com/atomredis/atomredis/internal/testing/freeport"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -279,6 +280,25 @@ func TestSessionsOfClosedPages(t *testing.T) {
 	require.Eventually(t, func() bool { return made.Load().Sessions() == 0 }, 10*time.Second, time.Millisecond)
 }
 
+// The view of the group is offered at a server that belongs to one.
+func TestTheGroupIsSampled(t *testing.T) {
+	addr := freeport.Addr(t)
+	db, err := atomredis.Open(atomredis.Options{Dir: t.TempDir(), Config: map[string]string{"door-http": "127.0.0.1:0",
+		"raft-addr": addr, "raft-peers": addr, "appendonly": "yes", "cluster-enabled": "yes"}})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	b := browse(t, db)
+	b.ask("session", object{})
+	events := b.listen("topic=systems&topic=group")
+	for _, want := range []string{`"group"`, `"status":{"map":["addr","` + addr + `","state","leader"`,
+		`"shards":[{"map":["slots",[0,16383]`} {
+		require.Eventually(t, func() bool {
+			_, data := events.next()
+			return strings.Contains(data, want)
+		}, 30*time.Second, time.Millisecond, want)
+	}
+}
+
 // Samples of the console appear neither in the slow log nor in the latencies; commands of its user do.
 func TestTheConsoleDoesNotShowItself(t *testing.T) {
 	db := open(t, map[string]string{"slowlog-log-slower-than": "0", "commandlog-reply-larger-than": "1"})
@@ -489,7 +509,8 @@ func TestStreamsAreSharedAndEnd(t *testing.T) {
 	viewer.login("viewer", "v")
 	want := map[string]string{"overview": `"latency":{"map":[`, "clients": `"commands":{`, "slow": `"slowlog":[`,
 		"pressure": `["frames",`, "atom": `["camera",`, "spiderq": `["tasks",`, "skein": `["app",`, "agents": `["greeter",`, "perper": `"executions":1`,
-		"search": `"walked":true,"items":[["shop",`, "systems": `"search"`}
+		"search": `"walked":true,"items":[["shop",`, "systems": `"search"`,
+		"group": `"status":{"error":"ERR This server belongs to no group`}
 	query := url.Values{}
 	for topic := range want {
 		query.Add("topic", topic)

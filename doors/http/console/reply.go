@@ -63,7 +63,8 @@ const hidden = "(hidden)"
 
 // secrets has names that precede a secret in any reply, mostly directives.
 var secrets = map[string]bool{
-	"requirepass": true, "masterauth": true, "primaryauth": true, "tls-key-file-pass": true, "tls-client-key-file-pass": true,
+	"requirepass": true, "masterauth": true, "primaryauth": true, "raft-secret": true,
+	"tls-key-file-pass": true, "tls-client-key-file-pass": true,
 }
 
 // hash matches a password hash in replies of ACL commands, and rule a hash in a line of ACL LIST.

@@ -31,6 +31,7 @@ var topics = map[string]func() sampler{
 	"agents":   described(agents.fresh, "PERPER.AGENT"),
 	"perper":   of("caches", "PERPER.CACHES", "locks", "PERPER.LOCKS", "executions", "PERPER.LEN executions"),
 	"search":   described(func() source { return &indexes{} }, "FT.INFO"),
+	"group":    func() sampler { return sampleGroup },
 }
 
 // source finds the names of objects, such as indexes or agents.
@@ -101,8 +102,35 @@ var systems = map[string]*regexp.Regexp{
 // systemsAgain is the pause between two walks for systems.
 const systemsAgain = 30 * time.Second
 
-// sampleSystems samples which systems have keys, and whether there are indexes. It walks over the keys in steps, as a
-// finder does.
+// inGroup reports whether the server belongs to a group, and clustered whether it is in cluster mode. INFO tells both
+// without an error, which the server would count. A user who may not call INFO gets false.
+func inGroup(ctx context.Context, c *door.Client) (belongs, clustered bool, err error) {
+	reply, err := run(ctx, c, "INFO", "replication", "cluster")
+	if err != nil {
+		return false, false, err
+	}
+	info, err := reply.Bytes()
+	if err != nil {
+		return false, false, nil
+	}
+	return bytes.Contains(info, []byte("\nraft_state:")), bytes.Contains(info, []byte("\ncluster_enabled:1")), nil
+}
+
+// sampleGroup samples the server's group, and in cluster mode the shards.
+func sampleGroup(ctx context.Context, c *door.Client) (sample, error) {
+	_, clustered, err := inGroup(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	commands := []string{"status", "RAFT.STATUS"}
+	if clustered {
+		commands = append(commands, "shards", "CLUSTER SHARDS")
+	}
+	return of(commands...)()(ctx, c)
+}
+
+// sampleSystems samples which systems have keys, whether there are indexes, and whether the server belongs to a group. It
+// walks over the keys in steps, as a finder does.
 func sampleSystems() sampler {
 	cursor, found, round := "0", map[string]bool{}, map[string]bool{}
 	var again time.Time
@@ -134,6 +162,13 @@ func sampleSystems() sampler {
 		there := maps.Clone(found)
 		if names, err := reply.Texts(); err == nil && len(names) > 0 {
 			there["search"] = true
+		}
+		belongs, _, err := inGroup(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		if belongs {
+			there["group"] = true
 		}
 		data, err := json.Marshal(map[string]any{"found": sorted(there)})
 		return fixed(data), err

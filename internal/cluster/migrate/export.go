@@ -396,6 +396,9 @@ func (h *Migrations) stateOf(ctx context.Context, db int, key []byte) (*frame, e
 		return &frame{kind: frameGone, db: db, key: key}, nil
 	}
 	f := &frame{kind: frameState, db: db, key: key, deadline: e.Deadline()}
+	if e.Blessed() {
+		f.kind = frameBlessed
+	}
 	if e.MemoryUsage() >= largeDump {
 		if v := g.View(db, [][]byte{key}); v != nil {
 			g.Unlock()

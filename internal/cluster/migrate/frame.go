@@ -14,6 +14,7 @@ import (
 // The kinds of frames.
 const (
 	frameState    peer.Kind = 's' // database, deadline, key, payload
+	frameBlessed  peer.Kind = 'b' // the same, of a blessed key
 	frameGone     peer.Kind = 'g' // database, key
 	frameRound    peer.Kind = 'r' // its number
 	frameLast     peer.Kind = 'l' // its number; the slots may be exported after it, so that the target must not lose keys any more
@@ -33,7 +34,7 @@ type exportRequest struct {
 // maxFrame is the longest frame, in bytes.
 const maxFrame = 8 << 30
 
-// frame is one of frameState, frameGone, frameRound and frameLast. Unused fields are zero.
+// frame is one of frameState, frameBlessed, frameGone, frameRound and frameLast. Unused fields are zero.
 type frame struct {
 	kind     peer.Kind
 	db       int
@@ -43,11 +44,14 @@ type frame struct {
 	body     []byte // the payload
 }
 
+// hasState reports whether the frame has a key's state.
+func (f *frame) hasState() bool { return f.kind == frameState || f.kind == frameBlessed }
+
 // send sends a frame with the next Flush.
 func (f *frame) send(c *peer.Conn) error {
 	var b []byte
 	switch f.kind {
-	case frameState:
+	case frameState, frameBlessed:
 		b = binary.AppendVarint(binary.AppendUvarint(nil, uint64(f.db)), f.deadline)
 		b = binary.AppendUvarint(peer.AppendPart(b, f.key), uint64(len(f.body)))
 		return c.Send(f.kind, b, f.body)
@@ -66,7 +70,7 @@ func parseFrame(kind peer.Kind, b []byte) (f frame, err error) {
 		f.round, b, err = peer.Number(b)
 		return f, onlyIf(err, b)
 	}
-	if kind != frameState && kind != frameGone {
+	if !f.hasState() && kind != frameGone {
 		return f, peer.ErrFrame
 	}
 	db, b, err := peer.Number(b)
@@ -74,7 +78,7 @@ func parseFrame(kind peer.Kind, b []byte) (f frame, err error) {
 		err = peer.ErrFrame
 	}
 	f.db = int(db)
-	if err == nil && kind == frameState {
+	if err == nil && f.hasState() {
 		var size int
 		if f.deadline, size = binary.Varint(b); size <= 0 {
 			return f, peer.ErrFrame
@@ -84,7 +88,7 @@ func parseFrame(kind peer.Kind, b []byte) (f frame, err error) {
 	if err == nil {
 		f.key, b, err = peer.Part(b)
 	}
-	if err == nil && kind == frameState {
+	if err == nil && f.hasState() {
 		f.body, b, err = peer.Part(b)
 	}
 	return f, onlyIf(err, b)

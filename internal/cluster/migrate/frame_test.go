@@ -16,6 +16,7 @@ import (
 func framesOf() []frame {
 	return []frame{
 		{kind: frameState, db: 3, deadline: 1 << 42, key: []byte("key"), body: []byte(strings.Repeat("value", 30_000))},
+		{kind: frameBlessed, db: 3, key: []byte("key"), body: []byte("v")},
 		{kind: frameState, deadline: -1, key: []byte{}, body: []byte{}}, {kind: frameGone, db: 1 << 30, key: []byte("k\x00")},
 		{kind: frameRound, round: 1<<64 - 1}, {kind: frameLast, round: 7},
 	}

@@ -135,7 +135,7 @@ func (t *importTask) read(ctx context.Context, c *peer.Conn) error {
 
 // apply applies a frame: the state of a key, or the end of a round.
 func (t *importTask) apply(ctx context.Context, c *peer.Conn, f *frame) error {
-	if f.kind == frameState || f.kind == frameGone {
+	if f.hasState() || f.kind == frameGone {
 		return t.put(ctx, f)
 	}
 	if f.kind == frameLast && !t.promise() {
@@ -233,7 +233,7 @@ func (t *importTask) put(ctx context.Context, f *frame) error {
 		return err
 	}
 	var value any
-	if f.kind == frameState {
+	if f.hasState() {
 		var err error
 		if value, err = rdb.Restore(f.body, t.h.host.RDBLimits()); err != nil {
 			return err
@@ -247,7 +247,9 @@ func (t *importTask) put(ctx context.Context, f *frame) error {
 		return errEnded
 	}
 	old := guard.Write(f.db, f.key)
+	wasBlessed := false
 	if old != nil {
+		wasBlessed = old.Blessed()
 		guard.Remove(old, engine.EventNone, "")
 	}
 	if f.kind == frameGone || f.deadline != 0 && f.deadline <= guard.Now() {
@@ -258,8 +260,17 @@ func (t *importTask) put(ctx context.Context, f *frame) error {
 	}
 	e := rdb.Create(&guard, f.db, f.key, value)
 	guard.SetDeadline(e, f.deadline)
+	blessed := f.kind == frameBlessed
+	guard.Bless(e, blessed)
 	guard.Changed(e, engine.EventNone, "")
 	guard.Log(f.db, [][]byte{[]byte("RESTORE"), f.key, strconv.AppendInt(nil, f.deadline, 10), f.body,
 		[]byte("REPLACE"), []byte("ABSTTL")})
+	if blessed != wasBlessed { // RESTORE keeps the key as blessed as it was
+		word := []byte("CLEAR")
+		if blessed {
+			word = []byte("SET")
+		}
+		guard.Log(f.db, [][]byte{[]byte("BLESS"), word, f.key, []byte("NO-EVICT")})
+	}
 	return nil
 }

@@ -30,6 +30,8 @@ type Question struct {
 	Shard *cluster.Other `json:",omitempty"`
 	// Task is the migration; only for AskEnd.
 	Task string `json:",omitempty"`
+	// Addr is the server that a quorum.Change is about; only for those, which other servers of the group ask for.
+	Addr string `json:",omitempty"`
 }
 
 // News answers questions.

@@ -105,7 +105,7 @@ func (h *Shards) FlushSlots() error {
 		}
 		for db := range h.ks.Databases() {
 			if g.Len(db) > 0 {
-				return errors.New("DB must be empty to perform CLUSTER FLUSHSLOTS.")
+				return cluster.ErrKeys
 			}
 		}
 		if busy := r.Busy(); !busy.Empty() {
@@ -114,4 +114,25 @@ func (h *Shards) FlushSlots() error {
 		r.Claims = nil
 		return nil
 	})
+}
+
+// BumpEpoch makes the epoch of the shard's claims the latest of the cluster, and reports whether it was not. A shard without
+// slots has no epoch.
+func (h *Shards) BumpEpoch() (epoch uint64, bumped bool, err error) {
+	err = h.Change(func(_ *engine.Guard, r *cluster.Record) error {
+		for _, c := range r.Claims {
+			epoch = max(epoch, c.Epoch)
+		}
+		own := r.Owners().SlotsOf(r.ID)
+		if epoch == r.NextEpoch()-1 || own.Empty() {
+			return ErrUnchanged
+		}
+		if busy := r.Busy(); !busy.Empty() {
+			return cluster.ErrBusy
+		}
+		epoch, bumped = r.NextEpoch(), true
+		r.Claim(&own, epoch)
+		return nil
+	})
+	return epoch, bumped, UnlessUnchanged(err)
 }

@@ -130,6 +130,12 @@ func (h *Shards) Answer(q *peers.Question) (a peers.News, err error) {
 
 var errQuestion = errors.New("unknown question")
 
+// Unknown reports whether another server does not know a question. It says so without a code.
+func Unknown(err error) bool {
+	answer, ok := errors.AsType[*peer.Error](err)
+	return ok && (answer.Text == errQuestion.Error() || answer.Text == ErrNoCluster.Error())
+}
+
 // News returns the shard's committed record, for other shards.
 func (h *Shards) News() peers.News {
 	r := h.committed.Load()

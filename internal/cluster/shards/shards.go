@@ -22,7 +22,8 @@ type Host interface {
 	Leads() bool
 	// Status returns the latest known state of the group.
 	Status() *quorum.Status
-	// SlotsLost is called when the shard has stopped serving slots. The guard over everything is held.
+	// SlotsLost is called when the shard has stopped serving slots. The guard over everything is held: otherwise a command
+	// that has found its slot served could begin to wait for keys afterwards.
 	SlotsLost(slots *cluster.SlotSet)
 	// Tick is called every AskEvery, and soon after Kick.
 	Tick()

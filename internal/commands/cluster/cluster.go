@@ -20,8 +20,8 @@ func init() { command.Register(clusterCommands) }
 
 // clusterCommands are the commands of a cluster's node. They assign slots to shards and move them, and make shards
 // meet and forget each other. Changing the servers of a shard, or its leader, is an error, because the shard does
-// that itself. On a server outside a group all changes are errors: those of Redis for a single node, where it has
-// one.
+// that itself. A server outside a group only gives up slots and takes them back. The other changes are errors there: those
+// of Redis for a single node, where it has one.
 var clusterCommands = []*command.Command{
 	{Name: "asking", Group: "cluster", Since: "3.0.0", Arity: 1, Flags: command.Fast, ACL: command.CatConnection,
 		Summary:    "Lets the next command use a slot that is being imported; without effect",
@@ -30,17 +30,17 @@ var clusterCommands = []*command.Command{
 		Complexity: "That of the sub-command", Subs: []*command.Command{
 			{Name: "cluster|addslots", Group: "cluster", Since: "3.0.0", Arity: -3,
 				Flags:   command.NoAsyncLoading | command.Admin | command.Stale,
-				Summary: "Assigns slots that nobody has to the shard", Syntax: "slot [slot ...]",
+				Summary: "Assigns slots that nobody has to the node, or to its shard", Syntax: "slot [slot ...]",
 				Complexity: "O(N), where N is the number of slots", Do: inCluster(addslots)},
 			{Name: "cluster|addslotsrange", Group: "cluster", Since: "7.0.0", Arity: -4,
 				Flags:      command.NoAsyncLoading | command.Admin | command.Stale,
-				Summary:    "Assigns ranges of slots that nobody has to the shard",
+				Summary:    "Assigns ranges of slots that nobody has to the node, or to its shard",
 				Syntax:     "start-slot end-slot [start-slot end-slot ...]",
 				Complexity: "O(N), where N is the number of ranges", Do: inCluster(addslotsrange)},
 			{Name: "cluster|bumpepoch", Group: "cluster", Since: "3.0.0", Arity: 2,
 				Flags:      command.NoAsyncLoading | command.Admin | command.Stale,
-				Summary:    "Advances the configuration epoch: not supported",
-				Complexity: "O(1)", Do: inCluster(unsupported)},
+				Summary:    "Makes the epoch of the shard's slots the latest",
+				Complexity: "O(1)", Do: inCluster(bumpepoch)},
 			{Name: "cluster|count-failure-reports", Group: "cluster", Since: "3.0.0", Arity: 3,
 				Flags:   command.Admin | command.Loading | command.Stale,
 				Summary: "Counts the nodes that report another node as failed", Syntax: "node-id",
@@ -50,22 +50,23 @@ var clusterCommands = []*command.Command{
 				Summary: "Counts the keys of a slot", Syntax: "slot",
 				Complexity: "O(1)", Do: inCluster(countkeysinslot)},
 			{Name: "cluster|delslots", Group: "cluster", Since: "3.0.0", Arity: -3,
-				Flags:   command.NoAsyncLoading | command.Admin | command.Stale,
-				Summary: "Unassigns slots of the shard; their keys stay", Syntax: "slot [slot ...]",
+				Flags:   command.NoAsyncLoading | command.Admin | command.Stale | command.WholeKeyspace,
+				Summary: "Unassigns slots of the node, or of its shard; their keys stay", Syntax: "slot [slot ...]",
 				Complexity: "O(N), where N is the number of slots", Do: inCluster(delslots)},
 			{Name: "cluster|delslotsrange", Group: "cluster", Since: "7.0.0", Arity: -4,
-				Flags:      command.NoAsyncLoading | command.Admin | command.Stale,
-				Summary:    "Unassigns ranges of slots of the shard; their keys stay",
+				Flags:      command.NoAsyncLoading | command.Admin | command.Stale | command.WholeKeyspace,
+				Summary:    "Unassigns ranges of slots of the node, or of its shard; their keys stay",
 				Syntax:     "start-slot end-slot [start-slot end-slot ...]",
 				Complexity: "O(N), where N is the number of ranges", Do: inCluster(delslotsrange)},
 			{Name: "cluster|failover", Group: "cluster", Since: "3.0.0", Arity: -2,
 				Flags:   command.NoAsyncLoading | command.Admin | command.Stale,
-				Summary: "Promotes a replica to master: an error, there are no replicas", Syntax: "[FORCE | TAKEOVER]",
-				Complexity: "O(1)", Do: inCluster(failover)},
+				NoData:  true,
+				Summary: "Makes the server the leader of its shard", Syntax: "[FORCE | TAKEOVER]",
+				Complexity: "O(1), and an election", Do: inCluster(failover)},
 			{Name: "cluster|flushslots", Group: "cluster", Since: "3.0.0", Arity: 2,
-				Flags:      command.NoAsyncLoading | command.Admin | command.Stale,
-				Summary:    "Unassigns all slots of a shard without keys",
-				Complexity: "O(1)", Do: inCluster(flushslots)},
+				Flags:   command.NoAsyncLoading | command.Admin | command.Stale | command.WholeKeyspace,
+				Summary: "Unassigns all slots of the node, or of its shard, which must have no keys", Complexity: "O(1)",
+				Do: inCluster(flushslots)},
 			{Name: "cluster|forget", Group: "cluster", Since: "3.0.0", Arity: 3,
 				Flags:   command.NoAsyncLoading | command.Admin | command.Stale,
 				Summary: "Forgets the shard of another node, which must have no slots",
@@ -82,7 +83,7 @@ var clusterCommands = []*command.Command{
 				Summary: "Returns the slot of a key", Syntax: "key",
 				Complexity: "O(N), where N is the length of the key", Do: inCluster(keyslot)},
 			{Name: "cluster|links", Group: "cluster", Since: "7.0.0", Arity: 2, Flags: command.Loading | command.Stale,
-				Summary: "Lists the connections to other nodes", Complexity: "O(1)", Do: inCluster(links)},
+				Summary: "Lists the connections to other nodes", Complexity: "O(N), where N is the number of connections", Do: inCluster(links)},
 			{Name: "cluster|meet", Group: "cluster", Since: "3.0.0", Arity: -4,
 				Flags:   command.NoAsyncLoading | command.Admin | command.Stale,
 				Summary: "Makes the shard of another node known, and this one to it",
@@ -98,7 +99,7 @@ var clusterCommands = []*command.Command{
 				Syntax:  "node-id", Complexity: "O(1)", Do: inCluster(replicas)},
 			{Name: "cluster|replicate", Group: "cluster", Since: "3.0.0", Arity: 3,
 				Flags:   command.NoAsyncLoading | command.Admin | command.Stale,
-				Summary: "Makes the node a replica of another: an error, there is none", Syntax: "node-id",
+				Summary: "Makes the node a replica of another: an error, unless it is already", Syntax: "node-id",
 				Complexity: "O(1)", Do: inCluster(replicate)},
 			{Name: "cluster|reset", Group: "cluster", Since: "3.0.0", Arity: -2,
 				Flags:   command.Admin | command.Stale | command.NoScript,
@@ -106,8 +107,8 @@ var clusterCommands = []*command.Command{
 				Complexity: "O(1)", Do: inCluster(reset)},
 			{Name: "cluster|saveconfig", Group: "cluster", Since: "3.0.0", Arity: 2,
 				Flags:      command.NoAsyncLoading | command.Admin | command.Stale,
-				Summary:    "Writes the cluster's configuration to disk: not supported",
-				Complexity: "O(1)", Do: inCluster(unsupported)},
+				Summary:    "Writes the cluster's configuration to disk: it always is there",
+				Complexity: "O(1)", Do: inCluster(saveconfig)},
 			{Name: "cluster|set-config-epoch", Group: "cluster", Since: "3.0.0", Arity: 3,
 				Flags:   command.NoAsyncLoading | command.Admin | command.Stale,
 				Summary: "Sets the epoch of a new node: not supported", Syntax: "config-epoch",
@@ -163,7 +164,7 @@ var clusterCommands = []*command.Command{
 		Stateful: true, Do: readwrite},
 	{Name: "trimslots", Group: "server", Since: "8.4.0", Arity: -5, Flags: command.Write,
 		ACL:        command.CatKeyspace | command.CatDangerous,
-		Summary:    "Removes the keys of slots that the node has exported: an error, it has all of them",
+		Summary:    "Removes the keys of slots that the node does not serve: not supported",
 		Syntax:     "RANGES numranges startslot endslot [startslot endslot ...]",
 		Complexity: "O(N), where N is the number of ranges", Do: inCluster(trimslots)},
 }
@@ -178,12 +179,14 @@ const (
 	errNotNow          command.Error = "ERR the command cannot be part of a transaction or a script"
 	errForgetSelf      command.Error = "ERR I tried hard but I can't forget myself..."
 	errReplicateSelf   command.Error = "ERR Can't replicate myself"
+	errReplicaOfOne    command.Error = "ERR I can only replicate a master, not a replica."
 	errNoMaster        command.Error = "ERR The specified node is not a master"
 	errFailoverReplica command.Error = "ERR You should send CLUSTER FAILOVER to a replica"
 	errInternal        command.Error = "ERR CLUSTER SYNCSLOTS subcommands are only allowed for internal clients"
 	errNoRanges        command.Error = "ERR missing ranges argument"
 	errRanges          command.Error = "ERR invalid number of ranges"
 	errServed          command.Error = "ERR the slots are served by this node"
+	errTrim            command.Error = "ERR TRIMSLOTS is not supported: keys of slots that have moved are removed without it, and others stay"
 )
 
 // inCluster makes a handler return an error if cluster mode is off.
@@ -247,8 +250,38 @@ func info(c *command.Ctx) {
 
 func myid(c *command.Ctx)      { c.W.BulkString(nodeOf(c).ID) }
 func myshardid(c *command.Ctx) { c.W.BulkString(viewOf(c).Shards[0].ID) }
-func links(c *command.Ctx)     { c.W.Array(0) }
 func keyslot(c *command.Ctx)   { c.W.Int(int64(cluster.SlotOf(c.Args[2]))) }
+
+// links lists the connections to and from other nodes. There may be several in each direction. Servers write to them
+// without a buffer of their own.
+func links(c *command.Ctx) {
+	h := shardsOf(c)
+	if h == nil {
+		c.W.Array(0)
+		return
+	}
+	v := viewOf(c)
+	mark, n := c.W.Defer(), 0
+	for _, l := range h.Links() {
+		if _, m := v.Find(l.Node); m == nil {
+			continue // it is forgotten, or not known yet
+		}
+		direction := "from"
+		if l.Dialled {
+			direction = "to"
+		}
+		link := fieldWriter{w: c.W, mark: c.W.Defer()}
+		link.text("direction", direction)
+		link.text("node", l.Node)
+		link.number("create-time", l.Since.UnixMilli())
+		link.text("events", "r")
+		link.number("send-buffer-allocated", 0)
+		link.number("send-buffer-used", 0)
+		link.end()
+		n++
+	}
+	c.W.EndArray(mark, n)
+}
 
 func nodes(c *command.Ctx) {
 	var b []byte
@@ -461,7 +494,7 @@ func getkeysinslot(c *command.Ctx) {
 
 // unsupported returns the error for sub-commands that make sense only in other clusters.
 func unsupported(c *command.Ctx) {
-	why := "this server is always a cluster of one node, which has all slots"
+	why := "this server is always a cluster of one node"
 	if shardsOf(c) != nil {
 		why = "a shard is a group of servers that elect their leader, and slots move with CLUSTER MIGRATION"
 	}
@@ -512,14 +545,40 @@ func forget(c *command.Ctx) {
 	}
 }
 
+// replicate confirms what a server does anyway: it replicates the leader of its shard.
 func replicate(c *command.Ctx) {
-	switch _, m := memberOf(c, c.Args[2]); {
+	switch s, m := memberOf(c, c.Args[2]); {
 	case m == nil:
 	case m.Myself:
 		c.Err(errReplicateSelf)
+	case !m.Leads:
+		c.Err(errReplicaOfOne)
+	case s.ID == viewOf(c).Shards[0].ID:
+		c.W.OK()
 	default:
 		unsupported(c)
 	}
+}
+
+// saveconfig does nothing: the journal has the configuration.
+func saveconfig(c *command.Ctx) { c.W.OK() }
+
+func bumpepoch(c *command.Ctx) {
+	still := func(epoch uint64) command.Reply {
+		return func(w *resp.Writer) { w.Simple(fmt.Sprint("STILL ", epoch)) }
+	}
+	h := shardsOf(c)
+	if h == nil {
+		still(viewOf(c).Shards[0].Epoch)(c.W)
+		return
+	}
+	laterReply(c, func() (command.Reply, error) {
+		epoch, bumped, err := h.BumpEpoch()
+		if !bumped {
+			return still(epoch), err
+		}
+		return func(w *resp.Writer) { w.Simple(fmt.Sprint("BUMPED ", epoch)) }, err
+	})
 }
 
 // slot reads the number of a slot; if it is invalid, it writes an error and ok is false.
@@ -584,59 +643,101 @@ func laterReply(c *command.Ctx, do func() (command.Reply, error)) {
 	}()
 }
 
-func slotBusy(c *command.Ctx, slot int) {
-	c.Err(command.Error(fmt.Sprintf("ERR Slot %d is already busy", slot)))
+func slotError(slot int, is string) command.Error {
+	return command.Error(fmt.Sprintf("ERR Slot %d %s", slot, is))
 }
 
-// slotArgs reads the arguments of ADDSLOTS and DELSLOTS; if they are wrong an error is written and ok is false.
-func slotArgs(c *command.Ctx) (set cluster.SlotSet, ok bool) {
+func slotBusy(slot int) command.Error { return slotError(slot, "is already busy") }
+func slotFree(slot int) command.Error { return slotError(slot, "is already unassigned") }
+
+// include adds the slots of a range to a set, one after the other. If refuse returns an error for a slot, or the set has the
+// slot, it writes the error and returns false. refuse may be nil.
+func include(c *command.Ctx, set *cluster.SlotSet, r cluster.Range, refuse func(slot int) command.Error) bool {
+	for n := r.First; n <= r.Last; n++ {
+		var err command.Error
+		if refuse != nil {
+			err = refuse(n)
+		}
+		if err == "" && set.Has(n) {
+			err = slotError(n, "specified multiple times")
+		}
+		if err != "" {
+			c.Err(err)
+			return false
+		}
+		set.Add(n)
+	}
+	return true
+}
+
+// slotArgs reads the arguments of ADDSLOTS and DELSLOTS; if they are wrong, or refuse returns an error for a slot, an error is
+// written and ok is false. As in Redis all arguments are read before slots are refused.
+func slotArgs(c *command.Ctx, refuse func(slot int) command.Error) (set cluster.SlotSet, ok bool) {
 	for _, arg := range c.Args[2:] {
-		slot, ok := slot(c, arg)
-		if !ok {
+		if _, ok := slot(c, arg); !ok {
 			return set, false
 		}
-		if set.Has(slot) {
-			c.Err(command.Error(fmt.Sprintf("ERR Slot %d specified multiple times", slot)))
+	}
+	for _, arg := range c.Args[2:] {
+		n, _ := slot(c, arg)
+		if !include(c, &set, cluster.Range{First: n, Last: n}, refuse) {
 			return set, false
 		}
-		set.Add(slot)
 	}
 	return set, true
 }
 
-// rangeArgs reads the arguments from i on as ranges of slots; if they are wrong an error is written and ok is false.
-func rangeArgs(c *command.Ctx, i int) (set cluster.SlotSet, ok bool) {
+// rangeArgs reads the arguments from i on as ranges of slots; if they are wrong, or refuse, which may be nil, returns an error
+// for a slot, an error is written and ok is false. As in Redis the slots of a range are refused before the next is read.
+func rangeArgs(c *command.Ctx, i int, refuse func(slot int) command.Error) (set cluster.SlotSet, ok bool) {
 	for ; i < len(c.Args); i += 2 {
 		first, ok := slotRange(c, i)
 		if !ok {
 			return set, false
 		}
 		last, _ := slot(c, c.Args[i+1])
-		r := cluster.Range{First: first, Last: last}
-		other := cluster.SetOf(r)
-		if both := set.Both(&other); !both.Empty() {
-			c.Err(command.Error(fmt.Sprintf("ERR Slot %d specified multiple times", both.Ranges()[0].First)))
+		if !include(c, &set, cluster.Range{First: first, Last: last}, refuse) {
 			return set, false
 		}
-		set.AddRange(r)
 	}
 	return set, true
 }
 
+// notFree returns the function that refuses slots which the only node of a cluster has. It is nil for a shard, which refuses
+// slots when it changes its record.
+func notFree(c *command.Ctx) func(slot int) command.Error {
+	if shardsOf(c) != nil {
+		return nil
+	}
+	return func(slot int) command.Error {
+		if nodeOf(c).Serves(slot) {
+			return slotBusy(slot)
+		}
+		return ""
+	}
+}
+
+// notOwn is notFree for slots that the only node does not have.
+func notOwn(c *command.Ctx) func(slot int) command.Error {
+	if shardsOf(c) != nil {
+		return nil
+	}
+	return func(slot int) command.Error {
+		if !nodeOf(c).Serves(slot) {
+			return slotFree(slot)
+		}
+		return ""
+	}
+}
+
 func addslots(c *command.Ctx) {
-	if set, ok := slotArgs(c); ok {
+	if set, ok := slotArgs(c, notFree(c)); ok {
 		add(c, set)
 	}
 }
 
 func addslotsrange(c *command.Ctx) {
-	if shardsOf(c) == nil {
-		if first, ok := slotRange(c, 2); ok {
-			slotBusy(c, first) // whatever the next ranges are
-		}
-		return
-	}
-	if set, ok := rangeArgs(c, 2); ok {
+	if set, ok := rangeArgs(c, 2, notFree(c)); ok {
 		add(c, set)
 	}
 }
@@ -646,27 +747,37 @@ func add(c *command.Ctx, set cluster.SlotSet) {
 		later(c, func() error { return h.AddSlots(set) })
 		return
 	}
-	slotBusy(c, set.Ranges()[0].First)
+	if busy, ok := nodeOf(c).Assign(set); !ok {
+		c.Err(slotBusy(busy))
+		return
+	}
+	c.W.OK()
 }
 
 func delslots(c *command.Ctx) {
-	if set, ok := slotArgs(c); ok {
+	if set, ok := slotArgs(c, notOwn(c)); ok {
 		drop(c, set)
 	}
 }
 
 func delslotsrange(c *command.Ctx) {
-	if set, ok := rangeArgs(c, 2); ok {
+	if set, ok := rangeArgs(c, 2, notOwn(c)); ok {
 		drop(c, set)
 	}
 }
 
+// drop unassigns slots. The guard over everything is held, as SlotsGone demands.
 func drop(c *command.Ctx, set cluster.SlotSet) {
 	if h := shardsOf(c); h != nil {
 		later(c, func() error { return h.DropSlots(set) })
 		return
 	}
-	unsupported(c)
+	if missing, ok := nodeOf(c).Unassign(set); !ok {
+		c.Err(slotFree(missing))
+		return
+	}
+	c.Host.(Host).SlotsGone(&set)
+	c.W.OK()
 }
 
 func flushslots(c *command.Ctx) {
@@ -674,7 +785,17 @@ func flushslots(c *command.Ctx) {
 		later(c, h.FlushSlots)
 		return
 	}
-	unsupported(c)
+	for db := range c.Host.Keyspace().Databases() {
+		if c.G.Len(db) > 0 {
+			c.Err("ERR " + command.Error(cluster.ErrKeys.Error()))
+			return
+		}
+	}
+	if own := nodeOf(c).Slots(); !own.Empty() {
+		drop(c, own)
+		return
+	}
+	c.W.OK()
 }
 
 // syncslots is the form of the shard's record in the journal. Clients may not send it.
@@ -694,7 +815,8 @@ func syncslots(c *command.Ctx) {
 	c.W.OK()
 }
 
-// trimslots does nothing: there are no keys of slots that the node does not serve.
+// trimslots is an error: the server itself removes the keys of slots that it has exported, and DELSLOTS leaves keys where
+// they are.
 func trimslots(c *command.Ctx) {
 	if !command.EqualFold(c.Args[1], "ranges") {
 		c.Err(errNoRanges)
@@ -704,12 +826,20 @@ func trimslots(c *command.Ctx) {
 		c.Err(errRanges)
 		return
 	}
+	var set cluster.SlotSet
 	for i := 3; i < len(c.Args); i += 2 {
-		if _, ok := slotPair(c, i); !ok {
+		first, ok := slotPair(c, i)
+		if !ok {
 			return
 		}
+		last, _ := slot(c, c.Args[i+1])
+		set.AddRange(cluster.Range{First: first, Last: last})
 	}
-	c.Err(errServed)
+	if served := set.Both(&viewOf(c).Shards[0].Slots); !served.Empty() {
+		c.Err(errServed)
+		return
+	}
+	c.Err(errTrim)
 }
 
 func failover(c *command.Ctx) {
@@ -718,10 +848,10 @@ func failover(c *command.Ctx) {
 		command.WrongUse(c, "CLUSTER")
 	case o.Next() && !o.Is("force") && !o.Is("takeover"):
 		c.Err(command.ErrSyntax)
-	case !viewOf(c).Leads():
-		unsupported(c)
-	default:
+	case viewOf(c).Leads():
 		c.Err(errFailoverReplica)
+	default: // it is a follower of a group
+		later(c, shardsOf(c).TakeLead)
 	}
 }
 
@@ -787,17 +917,19 @@ func help(c *command.Ctx) {
 		"CLUSTER <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
 		"ADDSLOTS <slot> [<slot> ...]",
 		"ADDSLOTSRANGE <start-slot> <end-slot> [<start-slot> <end-slot> ...]",
-		"    Assign slots that nobody has to this node's shard.",
+		"    Assign slots that nobody has to this node, or to its shard.",
+		"BUMPEPOCH", "    Make the epoch of this node's slots the latest.",
 		"COUNTKEYSINSLOT <slot>", "    Count the keys of a slot.",
 		"DELSLOTS <slot> [<slot> ...]",
 		"DELSLOTSRANGE <start-slot> <end-slot> [<start-slot> <end-slot> ...]",
-		"    Unassign slots of this node's shard; their keys stay.",
-		"FLUSHSLOTS", "    Unassign all slots of this node's shard, which must have no keys.",
+		"    Unassign slots of this node, or of its shard; their keys stay.",
+		"FAILOVER [FORCE|TAKEOVER]", "    Have this node lead its shard.",
+		"FLUSHSLOTS", "    Unassign all slots of this node, or of its shard, which must have no keys.",
 		"FORGET <node-id>", "    Forget the shard of a node, which must have no slots.",
 		"GETKEYSINSLOT <slot> <count>", "    List keys of a slot.",
 		"INFO", "    Tell the state of the cluster.",
 		"KEYSLOT <key>", "    Show the slot of a key.",
-		"LINKS", "    List the connections of the cluster bus: there is no such bus.",
+		"LINKS", "    List the connections to and from other nodes.",
 		"MEET <ip> <port> [<bus-port>]", "    Have this node's shard know that of another node.",
 		"MIGRATION IMPORT <start-slot> <end-slot> [<start-slot> <end-slot> ...]",
 		"    Move slots with their keys here from the shard that has them.",

@@ -47,11 +47,9 @@ func TestNothingChangesTheClusterOfOneNode(t *testing.T) {
 	require.Len(t, id, 40)
 	require.Len(t, c.Line("CLUSTER MYSHARDID"), 40)
 	before := c.Line("CLUSTER NODES")
-	for _, command := range []string{"MEET 127.0.0.1 1", "BUMPEPOCH", "SAVECONFIG", "SET-CONFIG-EPOCH 1", "DELSLOTS 1",
-		"DELSLOTSRANGE 1 2", "FLUSHSLOTS", "RESET",
-		"RESET HARD"} {
+	for _, command := range []string{"MEET 127.0.0.1 1", "SET-CONFIG-EPOCH 1", "RESET", "RESET HARD"} {
 		name, _, _ := strings.Cut(command, " ")
-		require.Equal(t, "-ERR CLUSTER "+name+" is not supported: this server is always a cluster of one node, which has all slots", c.Line("CLUSTER "+command))
+		require.Equal(t, "-ERR CLUSTER "+name+" is not supported: this server is always a cluster of one node", c.Line("CLUSTER "+command))
 	}
 	for command, want := range map[string]string{
 		"FORGET " + id:                "-ERR I tried hard but I can't forget myself...",
@@ -59,6 +57,8 @@ func TestNothingChangesTheClusterOfOneNode(t *testing.T) {
 		"REPLICAS " + id:              "[]",
 		"SLAVES " + id:                "[]",
 		"COUNT-FAILURE-REPORTS " + id: "0",
+		"BUMPEPOCH":                   "+STILL 0",
+		"SAVECONFIG":                  "+OK",
 		"SETSLOT 1 NODE " + id:        "+OK",
 		"SETSLOT 1 MIGRATING " + id:   "+OK",
 		"SETSLOT 1 IMPORTING " + id:   "-ERR I'm already the owner of hash slot 1",
@@ -70,6 +70,79 @@ func TestNothingChangesTheClusterOfOneNode(t *testing.T) {
 	require.Contains(t, c.Line("INFO server cluster"), "\r\ncluster_enabled:1\r\n")
 	require.Contains(t, c.Line("INFO server cluster"), "\r\nredis_mode:cluster\r\n")
 	require.Contains(t, c.Line("HELLO 3"), `"mode" "cluster"`)
+}
+
+// The only node of a cluster gives up slots, and takes them back.
+func TestSlotsOfTheOnlyNode(t *testing.T) {
+	srv := servertest.Start(t, server.Options{}, "cluster-enabled", "yes")
+	c, waits, hears := srv.Connect(), srv.Connect(), srv.Connect()
+	id := c.Line("CLUSTER MYID")
+	slot := fmt.Sprint(cluster.SlotOf([]byte("a")))
+	const down = "-CLUSTERDOWN Hash slot not served"
+	require.Equal(t, "+OK", c.Line("SET a 1"))
+	require.Equal(t, "+OK", c.Line("SET b 2"))
+	require.Contains(t, hears.Line("SSUBSCRIBE {a}news"), "ssubscribe")
+	waits.Send("BLPOP", "{a}list", "0")
+	c.WaitFor("INFO clients", "blocked_clients:1")
+
+	c.Replies(
+		"CLUSTER DELSLOTS "+slot, "+OK",
+		"CLUSTER DELSLOTS "+slot, "-ERR Slot "+slot+" is already unassigned",
+		"CLUSTER DELSLOTSRANGE 0 1 "+slot+" "+slot, "-ERR Slot "+slot+" is already unassigned",
+		"GET a", down, "SET a 2", down, "EVAL return(1) 1 a", down, "GET b", "2",
+		"CLUSTER DELSLOTSRANGE 0 1 10 12", "+OK",
+		"CLUSTER ADDSLOTS 0 2", "-ERR Slot 2 is already busy",
+		"CLUSTER ADDSLOTSRANGE 0 0 1 2", "-ERR Slot 2 is already busy",
+		"CLUSTER ADDSLOTS 9 8", "-ERR Slot 9 is already busy",
+		"CLUSTER ADDSLOTS 0 0", "-ERR Slot 0 specified multiple times",
+		"CLUSTER ADDSLOTS 0 8 0", "-ERR Slot 8 is already busy",
+		"CLUSTER ADDSLOTS 0 0 x", "-ERR Invalid or out of range slot",
+		"CLUSTER ADDSLOTSRANGE 0 2 x y", "-ERR Slot 2 is already busy",
+		"CLUSTER ADDSLOTSRANGE 0 1 x y", "-ERR Invalid or out of range slot",
+		"CLUSTER ADDSLOTSRANGE 0 1 1 2", "-ERR Slot 1 specified multiple times",
+		"CLUSTER ADDSLOTSRANGE 0 2 1", "-ERR wrong number of arguments for 'cluster|addslotsrange' command",
+		"CLUSTER DELSLOTS 1 0", "-ERR Slot 1 is already unassigned",
+		"CLUSTER DELSLOTS 0 0", "-ERR Slot 0 is already unassigned",
+		"CLUSTER DELSLOTS 8 8 0", "-ERR Slot 8 specified multiple times",
+		"CLUSTER DELSLOTS 0 x", "-ERR Invalid or out of range slot",
+		"CLUSTER DELSLOTSRANGE 2 3 1 0", "-ERR start slot number 1 is greater than end slot number 0",
+		"CLUSTER DELSLOTSRANGE 1 2 1 0", "-ERR Slot 1 is already unassigned",
+		"CLUSTER DELSLOTSRANGE 8 9 8 8", "-ERR Slot 8 specified multiple times",
+		"TRIMSLOTS RANGES 2 10 12 8 8", "-ERR the slots are served by this node",
+		"TRIMSLOTS RANGES 1 10 12", "-ERR TRIMSLOTS is not supported: "+
+			"keys of slots that have moved are removed without it, and others stay",
+		"CLUSTER SETSLOT 0 MIGRATING "+id, "-ERR I'm not the owner of hash slot 0",
+		"CLUSTER SETSLOT 0 IMPORTING "+id, "+OK",
+		"CLUSTER SETSLOT 0 IMPORTING x", "-ERR I don't know about node x",
+	)
+	require.Equal(t, down, waits.Next())
+	require.Contains(t, hears.Next(), "sunsubscribe")
+	require.Contains(t, c.Line("CLUSTER INFO"), "cluster_state:fail\r\ncluster_slots_assigned:16378\r\n")
+	require.Regexp(t, "^\\[\\[2 9 .*\\] \\[13 "+fmt.Sprint(cluster.SlotOf([]byte("a"))-1)+" ", c.Line("CLUSTER SLOTS"))
+
+	require.Equal(t, "+OK", c.Line("CLUSTER SETSLOT "+slot+" NODE "+id))
+	require.Equal(t, "1", c.Line("GET a"))
+	require.Equal(t, "+OK", c.Line("CLUSTER ADDSLOTS 0 1"))
+	require.Equal(t, "+OK", c.Line("CLUSTER ADDSLOTSRANGE 10 12"))
+	require.Contains(t, c.Line("CLUSTER INFO"), "cluster_state:ok\r\ncluster_slots_assigned:16384\r\n")
+
+	c.Replies(
+		"CLUSTER FLUSHSLOTS", "-ERR DB must be empty to perform CLUSTER FLUSHSLOTS.",
+		"FLUSHALL", "+OK",
+		"CLUSTER FLUSHSLOTS", "+OK",
+		"CLUSTER FLUSHSLOTS", "+OK",
+		"SET a 1", down,
+		"CLUSTER ADDSLOTSRANGE 0 16383", "+OK",
+		"SET a 1", "+OK",
+	)
+}
+
+// No command may find its slot served and begin to wait for keys after DELSLOTS has answered those who wait.
+func TestSlotsAreGivenUpUnderTheGuardOverEverything(t *testing.T) {
+	for _, name := range []string{"delslots", "delslotsrange", "flushslots"} {
+		cmd, _ := command.NewTable().Lookup([][]byte{[]byte("cluster"), []byte(name)})
+		require.Equal(t, command.LockAll, cmd.Lock, name)
+	}
 }
 
 func TestNodeIsWhereTheClientHasConnectedToUnlessAnnounced(t *testing.T) {

@@ -13,6 +13,9 @@ type Host interface {
 	Node() *cluster.Node
 	// Shards changes the cluster; it is nil if the server belongs to no group.
 	Shards() Shards
+	// SlotsGone answers clients that wait for keys of slots which the node has given up. The guard over everything is
+	// held: otherwise a command that has found its slot served could begin to wait afterwards.
+	SlotsGone(slots *cluster.SlotSet)
 	// ApplyShardRecord installs the record of the shard from the journal. The guard over everything is held.
 	ApplyShardRecord(text []byte) error
 	// ClusterView returns the cluster as seen by a client that has connected to the address local, if cluster mode
@@ -28,6 +31,12 @@ type Shards interface {
 	AddSlots(slots cluster.SlotSet) error
 	DropSlots(slots cluster.SlotSet) error
 	FlushSlots() error
+	// BumpEpoch makes the epoch of the shard's slots the latest of the cluster, and reports whether it was not.
+	BumpEpoch() (epoch uint64, bumped bool, err error)
+	// Links returns the connections to other servers, which need not be nodes of the cluster.
+	Links() []cluster.Link
+	// TakeLead makes this server lead its shard.
+	TakeLead() error
 	// Import starts an import of slots from the shard that owns them, and returns the name of the task.
 	Import(slots cluster.SlotSet) (task string, err error)
 	// AwaitImport waits for the end of an import and returns its error.

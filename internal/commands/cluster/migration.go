@@ -54,7 +54,7 @@ func taskArg(c *command.Ctx) (id string, ok bool) {
 }
 
 func migrationImport(c *command.Ctx) {
-	set, ok := rangeArgs(c, 3)
+	set, ok := rangeArgs(c, 3, nil)
 	if !ok {
 		return
 	}

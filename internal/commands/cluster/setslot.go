@@ -97,11 +97,15 @@ func migratingSlot(c *command.Ctx, slot int, id []byte) {
 func importingSlot(c *command.Ctx, slot int, id []byte) {
 	v := viewOf(c)
 	h := shardsOf(c)
-	if h == nil || ownerOf(v, slot) == &v.Shards[0] {
+	if ownerOf(v, slot) == &v.Shards[0] {
 		c.Err(command.Error(fmt.Sprintf("ERR I'm already the owner of hash slot %d", slot)))
 		return
 	}
 	if otherNode(c, v, id) == nil {
+		return
+	}
+	if h == nil { // there is no other node that could have the slot
+		c.W.OK()
 		return
 	}
 	var slots cluster.SlotSet
@@ -122,7 +126,7 @@ func nodeOfSlot(c *command.Ctx, slot int, id []byte) {
 	v := host.ClusterView(local)
 	owner := ownerOf(v, slot)
 	node, m := v.Find(string(id))
-	switch h := host.Shards(); {
+	switch {
 	case m == nil:
 		c.Err(command.Error(fmt.Sprintf("ERR Unknown node %s", command.UntilNUL(id))))
 	case owner == node:
@@ -130,7 +134,7 @@ func nodeOfSlot(c *command.Ctx, slot int, id []byte) {
 	case owner == nil && m.Myself:
 		var slots cluster.SlotSet
 		slots.Add(slot)
-		later(c, func() error { return h.AddSlots(slots) })
+		add(c, slots)
 	default:
 		id := string(id)
 		later(c, func() error {

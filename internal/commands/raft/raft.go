@@ -2,8 +2,11 @@
 package raft
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"math"
+	"time"
 
 	"github.com/atomredis/atomredis/internal/command"
 	"github.com/atomredis/atomredis/internal/replication/quorum"
@@ -14,8 +17,12 @@ import (
 // Host is what the commands of this package need of the server.
 type Host interface {
 	command.Host
-	// GroupNode returns the server's node in its group, nil without a group.
+	// InGroup reports whether the server belongs to a group. GroupNode returns its node in it, nil while the server starts.
+	InGroup() bool
 	GroupNode() quorum.Node
+	// ChangeGroup makes a change, or asks the leader to. The error is quorum.ErrNotLeader if no server leads, or the one that
+	// does makes no changes for others.
+	ChangeGroup(change quorum.Change, addr string) error
 }
 
 func init() { command.Register(commands) }
@@ -23,26 +30,40 @@ func init() { command.Register(commands) }
 const flags = command.Admin | command.NoScript | command.Loading | command.Stale
 
 var commands = []*command.Command{
-	{Name: "raft.add", Group: "raft", Since: version.Number, Arity: 2, Flags: flags | command.NoMulti,
-		NoData: true, Summary: "Lets a server into the group: it learns, and votes when it has everything", Syntax: "raft-addr",
+	{Name: "raft.add", Group: "raft", Since: version.Number, Arity: -2, Flags: flags | command.NoMulti,
+		NoData: true, Summary: "Lets a server into the group: it learns, and votes when it has everything",
+		Syntax:     "raft-addr [ONLINE]",
 		Complexity: "O(1), and a round trip to a majority of the group",
 		Do: inGroup(func(c *command.Ctx, n quorum.Node) {
-			addr := string(c.Args[1])
-			change(c, n, func() error { return n.Add(addr) })
+			what, online := quorum.Add, len(c.Args) == 3
+			if len(c.Args) > 3 || online && !command.EqualFold(c.Args[2], "online") {
+				c.Err(command.ErrSyntax)
+				return
+			}
+			if online {
+				what = quorum.AddOnline
+			}
+			change(c, n, what, string(c.Args[1]))
 		})},
+	{Name: "raft.await", Group: "raft", Since: version.Number, Arity: 3, Flags: command.NoScript | command.NoMulti | command.Stale,
+		ACL:        command.CatConnection | command.CatBlocking,
+		Summary:    "Waits until the server has executed what RAFT.POSITION has named",
+		Syntax:     "position timeout",
+		Complexity: "O(1)", Do: inGroup(await)},
 	{Name: "raft.check", Group: "raft", Since: version.Number, Arity: 1, Flags: flags | command.NoMulti,
 		NoData:     true,
 		Summary:    "Asks all servers of the group how they are, and lists what is wrong",
 		Complexity: "O(N), where N is the number of servers", Do: inGroup(check)},
 	{Name: "raft.help", Group: "raft", Since: version.Number, Arity: 1, Flags: command.Loading | command.Stale,
 		Summary: "Lists the commands of groups", Complexity: "O(1)", Do: help},
+	{Name: "raft.position", Group: "raft", Since: version.Number, Arity: 1, Flags: command.NoScript | command.NoMulti,
+		ACL: command.CatConnection, AtLeader: true,
+		Summary:    "Returns the position in the group's log by which all of the client's writes are executed",
+		Complexity: "O(1)", Do: inGroup(position)},
 	{Name: "raft.remove", Group: "raft", Since: version.Number, Arity: 2, Flags: flags | command.NoMulti,
 		NoData: true, Summary: "Takes a server out of the group", Syntax: "raft-addr",
 		Complexity: "O(1), and a round trip to a majority of the group",
-		Do: inGroup(func(c *command.Ctx, n quorum.Node) {
-			addr := string(c.Args[1])
-			change(c, n, func() error { return n.Remove(addr) })
-		})},
+		Do:         inGroup(func(c *command.Ctx, n quorum.Node) { change(c, n, quorum.Remove, string(c.Args[1])) })},
 	{Name: "raft.status", Group: "raft", Since: version.Number, Arity: 1, Flags: flags,
 		Summary:    "Describes the group and its servers, as far as this one knows",
 		Complexity: "O(N), where N is the number of servers", Do: inGroup(status)},
@@ -59,48 +80,111 @@ var commands = []*command.Command{
 				c.Err(command.ErrSyntax)
 				return
 			}
-			change(c, n, func() error { return n.Transfer(addr) })
+			change(c, n, quorum.Transfer, addr)
 		})},
 }
 
 const (
 	errNoGroup  command.Error = "ERR This server belongs to no group: it has no raft-addr"
 	errNoLeader command.Error = "NOTLEADER The group has no leader"
+	errNoLead   command.Error = "NOTLEADER The server does not lead its group"
+	errPosition command.Error = "ERR position is not an integer or out of range"
 )
 
 // inGroup makes a handler that needs a group.
 func inGroup(do func(c *command.Ctx, n quorum.Node)) func(c *command.Ctx) {
 	return func(c *command.Ctx) {
-		if n := c.Host.(Host).GroupNode(); n != nil {
+		host := c.Host.(Host)
+		switch n := host.GroupNode(); {
+		case n != nil:
 			do(c, n)
-		} else {
+		case host.InGroup():
+			c.Err(command.ErrLoading)
+		default:
 			c.Err(errNoGroup)
 		}
 	}
 }
 
-// refusal returns the error reply for a failed operation; if only the leader can do it, the reply names the leader.
-func refusal(n quorum.Node, err error) string {
-	if !errors.Is(err, quorum.ErrNotLeader) {
-		return "ERR " + command.OneLine(err.Error())
-	}
-	st := n.Status()
+// notLeader returns the error reply for a change that the leader has not made.
+func notLeader(st quorum.Status) string {
 	if st.Leader == "" || st.Leader == st.Addr {
 		return string(errNoLeader)
 	}
 	return fmt.Sprintf("NOTLEADER The leader of the group is %s, for clients %s", st.Leader, st.LeaderAt)
 }
 
-// change makes the client wait for an operation that needs the agreement of other servers.
-func change(c *command.Ctx, n quorum.Node, do func() error) {
+// change makes the client wait for a change that needs the agreement of other servers.
+func change(c *command.Ctx, n quorum.Node, what quorum.Change, addr string) {
+	host := c.Host.(Host)
 	finish := c.Await(0, (*resp.Writer).OK)
 	go func() {
-		err := do()
+		err := host.ChangeGroup(what, addr)
+		finish(func(w *resp.Writer) {
+			switch {
+			case errors.Is(err, quorum.ErrNotLeader):
+				w.Error(notLeader(n.Status()))
+			case err != nil:
+				w.Error("ERR " + command.OneLine(err.Error()))
+			default:
+				w.OK()
+			}
+		})
+	}()
+}
+
+const (
+	agreeTimeout = 10 * time.Second // of RAFT.POSITION, for the group to agree
+	maxAwait     = time.Minute      // of RAFT.AWAIT
+)
+
+// position replies when all that the client has written, and seen, is committed.
+func position(c *command.Ctx, n quorum.Node) {
+	lsn := n.Appended()
+	if n.WaitPosition() == 0 {
+		c.Err(errNoLead)
+		return
+	}
+	finish := c.Await(0, (*resp.Writer).Null)
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), agreeTimeout)
+		defer cancel()
+		err := n.Sync(ctx)
+		at := n.EntryAt(lsn)
 		finish(func(w *resp.Writer) {
 			if err != nil {
-				w.Error(refusal(n, err))
+				w.Error("ERR " + command.OneLine(err.Error()))
+				return
+			}
+			w.Int(int64(at))
+		})
+	}()
+}
+
+// await replies with 1 once the server has executed an entry, and with 0 after the timeout; 0 is the longest.
+func await(c *command.Ctx, n quorum.Node) {
+	entry, ok := c.IntIn(c.Args[1], 0, math.MaxInt64, errPosition)
+	if !ok {
+		return
+	}
+	timeout, ok := c.IntTimeout(c.Args[2])
+	if !ok {
+		return
+	}
+	wait := maxAwait
+	if timeout > 0 && timeout < wait.Milliseconds() {
+		wait = time.Duration(timeout) * time.Millisecond
+	}
+	finish := c.Await(0, func(w *resp.Writer) { w.Int(0) })
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), wait)
+		defer cancel()
+		err := n.AwaitEntry(ctx, uint64(entry))
+		finish(func(w *resp.Writer) {
+			if err != nil {
+				w.Int(0)
 			} else {
-				w.OK()
+				w.Int(1)
 			}
 		})
 	}()
@@ -149,13 +233,15 @@ func status(c *command.Ctx, n quorum.Node) {
 	c.W.BulkString("members")
 	c.W.Array(len(st.Members))
 	for _, m := range st.Members {
-		c.W.Map(6)
+		c.W.Map(8)
 		text("addr", m.Addr)
 		text("client", m.Client)
 		flag("voter", m.Voter)
+		flag("added", m.Added)
 		flag("online", m.Online)
 		number("index", m.Index)
 		number("lag", st.Committed-min(m.Index, st.Committed))
+		number("log-bytes", uint64(m.LogBytes))
 	}
 }
 
@@ -164,8 +250,10 @@ func help(c *command.Ctx) {
 		"RAFT.<command> [<arg>]. A server's name is its raft-addr. Commands are:",
 		"STATUS", "    Describe the group and its servers.",
 		"CHECK", "    Ask all servers how they are, and list what is wrong.",
-		"ADD <raft-addr>", "    Let a server into the group, also one that was removed. Asked of the leader.",
-		"REMOVE <raft-addr>", "    Take a server out of the group. Asked of the leader.",
-		"TRANSFER [<raft-addr>]", "    Have another server lead. Asked of the leader.",
+		"ADD <raft-addr> [ONLINE]", "    Let a server into the group, also one that was removed. With ONLINE it must run.",
+		"REMOVE <raft-addr>", "    Take a server out of the group.",
+		"TRANSFER [<raft-addr>]", "    Have another server lead.",
+		"POSITION", "    Tell the position in the log after all that the client has written. For the leader.",
+		"AWAIT <position> <timeout>", "    Wait until this server has executed the log up to a position, or for some ms.",
 		"HELP", "    Print this help.")
 }

@@ -59,7 +59,7 @@ func mayFollow(c *command.Ctx) bool {
 	if clientOf(c).Following() {
 		return false
 	}
-	if !hostOf(c).HasStream() {
+	if !hostOf(c).HasStream(clientOf(c).Capabilities().CopyOnly) {
 		c.Err(errNoMasterLink)
 		return false
 	}

@@ -22,14 +22,15 @@ type Host interface {
 	Follow(g *engine.Guard, host string, port int)
 	Lead(g *engine.Guard)
 	// HasStream reports whether others can follow the server now: not while the link to its own master is down, or
-	// while the leader of its group makes no stream.
-	HasStream() bool
+	// while the leader of its group makes no stream, which a follower that wants only a copy does not need.
+	HasStream(copyOnly bool) bool
 	// Recall applies a note about the replication history from the journal, in database db.
 	Recall(note [][]byte, db int) error
-	// Acked returns how many followers have executed the stream up to an offset, or, if synced is set, have it on
-	// disk. AwaitAcked asks them, and calls finish once n have; a client waits for one such number at a time.
-	Acked(offset int64, synced bool) int64
-	AwaitAcked(client Client, offset, n int64, synced bool, finish func())
+	// Acked returns how many followers, and other servers of the group, have executed changes, or, if synced is set, have them
+	// on disk. AwaitAcked asks them, and calls finish with their number once n have; a client waits for one such number at a
+	// time.
+	Acked(written replication.Written, synced bool) int64
+	AwaitAcked(client Client, written replication.Written, n int64, synced bool, finish func(acked int64))
 	// Failover begins to hand the lead over to a follower: the one at host and port, or with host "" the first that has all
 	// data. After timeout ms (0 is for ever) the server keeps the lead, or with force hands it over although the follower
 	// lacks data.
@@ -39,7 +40,8 @@ type Host interface {
 	AbortFailover()
 	// TakeOver makes a replica a master at its master's request, if id is the name of its history.
 	TakeOver(id string) command.Error
-	// HasJournal reports whether there is a journal, and Durable whether all of it is on the disk.
+	// HasJournal reports whether there is a journal, and Durable whether all of it is on the disk, or will be before the reply
+	// is sent.
 	HasJournal() bool
 	Durable() bool
 	// AwaitDurable calls finish once the present end of the journal is on the disk.
@@ -63,8 +65,8 @@ type Client interface {
 	// Acknowledge records the offset up to which a follower has executed the stream, and the offset up to which it
 	// has the stream on disk, -1 if unknown.
 	Acknowledge(offset, synced int64)
-	// Wrote returns the offset of the stream after the client's last change.
-	Wrote() int64
+	// Wrote returns the place of the client's last change.
+	Wrote() replication.Written
 }
 
 func hostOf(c *command.Ctx) Host     { return c.Host.(Host) }

@@ -32,7 +32,7 @@ const (
 		"to replicas are just local and are not propagated."
 )
 
-// wait waits until followers have executed the client's changes.
+// wait waits until followers have executed the client's changes, and other servers of the group have them.
 func wait(c *command.Ctx) {
 	host := hostOf(c)
 	if _, follows := host.Master(); follows {
@@ -47,14 +47,16 @@ func wait(c *command.Ctx) {
 	if !ok {
 		return
 	}
-	offset := clientOf(c).Wrote()
-	count := func(w *resp.Writer) { w.Int(host.Acked(offset, false)) }
-	if c.NoBlock || host.Acked(offset, false) >= replicas {
+	written := clientOf(c).Wrote()
+	count := func(w *resp.Writer) { w.Int(host.Acked(written, false)) }
+	if c.NoBlock || host.Acked(written, false) >= replicas {
 		count(c.W)
 		return
 	}
-	finish := c.Await(timeout, count)
-	host.AwaitAcked(clientOf(c), offset, replicas, false, func() { finish(count) })
+	finish := await(c, timeout, count)
+	host.AwaitAcked(clientOf(c), written, replicas, false, func(acked int64) {
+		finish(func(w *resp.Writer) { w.Int(acked) })
+	})
 }
 
 func waitaof(c *command.Ctx) {
@@ -88,35 +90,47 @@ func waitaof(c *command.Ctx) {
 		c.Err(errNoAOF)
 		return
 	}
-	offset := clientOf(c).Wrote()
-	counts := func(w *resp.Writer) {
-		n := int64(0)
-		if journalled && host.Durable() {
-			n = 1
+	written := clientOf(c).Wrote()
+	counts := func(least int64) command.Reply {
+		return func(w *resp.Writer) {
+			n := int64(0)
+			if journalled && host.Durable() {
+				n = 1
+			}
+			writeAOFCounts(w, n, max(least, host.Acked(written, true)))
 		}
-		writeAOFCounts(w, n, host.Acked(offset, true))
 	}
-	here, there := local == 0 || host.Durable(), host.Acked(offset, true) >= replicas
-	if c.NoBlock || here && there {
-		counts(c.W)
+	acked := host.Acked(written, true)
+	if c.NoBlock || (local == 0 || host.Durable()) && acked >= replicas {
+		counts(acked)(c.W)
 		return
 	}
-	finish := c.Await(timeout, counts)
-	whenHere := func() {
+	finish := await(c, timeout, counts(0))
+	whenHere := func(acked int64) {
 		if local == 0 {
-			finish(counts)
+			finish(counts(acked))
 			return
 		}
 		// The client's changes are on disk then, even if later ones are not.
 		host.AwaitDurable(func() {
-			finish(func(w *resp.Writer) { writeAOFCounts(w, 1, host.Acked(offset, true)) })
+			finish(func(w *resp.Writer) { writeAOFCounts(w, 1, max(acked, host.Acked(written, true))) })
 		})
 	}
-	if there {
-		whenHere()
+	if acked >= replicas {
+		whenHere(acked)
 		return
 	}
-	host.AwaitAcked(clientOf(c), offset, replicas, true, whenHere)
+	host.AwaitAcked(clientOf(c), written, replicas, true, whenHere)
+}
+
+// await suspends the client. A server that begins to follow another one ends the waits that it finds: if it has begun since the
+// command looked, it may have missed this one.
+func await(c *command.Ctx, timeout int64, empty command.Reply) (finish func(command.Reply)) {
+	finish = c.Await(timeout, empty)
+	if c.Host.Follows() {
+		finish(func(w *resp.Writer) { w.Error(string(command.ErrRoleChanged)) })
+	}
+	return finish
 }
 
 // writeAOFCounts writes the reply of WAITAOF.

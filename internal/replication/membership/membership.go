@@ -4,6 +4,7 @@
 package membership
 
 import (
+	"fmt"
 	"net"
 	"strconv"
 	"strings"
@@ -23,33 +24,43 @@ type Node interface {
 }
 
 // Membership is a server's knowledge of its group. The zero value is that of a server without a group. Any goroutine may
-// call its methods, after Join.
+// call its methods, after Configure.
 type Membership struct {
-	node      Node
-	following *atomic.Bool // whether another server leads
+	node      atomic.Pointer[Node] // nil before Join
+	following *atomic.Bool         // whether another server leads; nil without a group
 	status    atomic.Pointer[quorum.Status]
 	// lastLeader is the address of the leader, or without one of the last leader; nil if no leader is known yet.
 	lastLeader atomic.Pointer[string]
+	// contact is a past result of lastContact: see SilentFor.
+	contact atomic.Pointer[time.Time]
 }
 
-// Join begins the server's part in a group. following says at any time whether another server leads.
-func (m *Membership) Join(node Node, following *atomic.Bool) {
-	m.node, m.following = node, following
+// Configure says that the server belongs to a group, or will join one, and has an address there. It leads nothing yet. following
+// says at any time whether another server leads, or none.
+func (m *Membership) Configure(addr string, following *atomic.Bool) {
+	following.Store(true)
+	m.following = following
+	m.status.Store(&quorum.Status{Addr: addr, State: "joining"})
+}
+
+// Join begins the server's part in the group.
+func (m *Membership) Join(node Node) {
+	m.node.Store(&node)
 	m.Refresh()
 }
 
-// Joined reports whether the server belongs to a group.
-func (m *Membership) Joined() bool { return m.node != nil }
+// Configured reports whether the server belongs to a group, although it may still be starting.
+func (m *Membership) Configured() bool { return m.following != nil }
 
 // Follows reports whether the server belongs to a group that another server leads.
-func (m *Membership) Follows() bool { return m.node != nil && m.following.Load() }
+func (m *Membership) Follows() bool { return m.Configured() && m.following.Load() }
 
 // Leads reports whether the server leads a group.
-func (m *Membership) Leads() bool { return m.node != nil && !m.following.Load() }
+func (m *Membership) Leads() bool { return m.Configured() && !m.following.Load() }
 
 // Refresh reads the node's status anew and returns the address of the leader, "" without one.
 func (m *Membership) Refresh() (leader string) {
-	st := m.node.Status()
+	st := (*m.node.Load()).Status()
 	if st.Leader != "" {
 		m.lastLeader.Store(&st.Leader)
 	}
@@ -60,8 +71,27 @@ func (m *Membership) Refresh() (leader string) {
 // Status returns the status as of the last Refresh; nil without a group.
 func (m *Membership) Status() *quorum.Status { return m.status.Load() }
 
+// lastContact returns when a follower has last heard of the leader; zero before that.
+func (m *Membership) lastContact() time.Time {
+	if node := m.node.Load(); node != nil {
+		return (*node).LastContact()
+	}
+	return time.Time{}
+}
+
 // Silence returns the time since the last contact with the leader.
-func (m *Membership) Silence() time.Duration { return time.Since(m.node.LastContact()) }
+func (m *Membership) Silence() time.Duration { return time.Since(m.lastContact()) }
+
+// SilentFor reports whether the last contact with the leader is longer ago than d. Followers ask for each read, and reading
+// the last contact takes a lock: while a contact that is already known is recent enough, no other is read.
+func (m *Membership) SilentFor(d time.Duration) bool {
+	if known := m.contact.Load(); known != nil && time.Since(*known) <= d {
+		return false
+	}
+	last := m.lastContact()
+	m.contact.Store(&last)
+	return time.Since(last) > d
+}
 
 // Leader returns the leader's address for clients, if it is another server.
 func (m *Membership) Leader() (host string, port int, ok bool) {
@@ -81,7 +111,7 @@ func (m *Membership) Link() (link replication.Link, ok bool) {
 	if !m.Follows() {
 		return link, false
 	}
-	st, heard := m.Status(), m.node.LastContact()
+	st, heard := m.Status(), m.lastContact()
 	link.Host, link.Port, _ = m.Leader()
 	link.Offset, link.Heard, link.Down = int64(st.Applied), heard, heard
 	link.State, link.Size = replication.LinkConnected, -1
@@ -117,7 +147,7 @@ func (m *Membership) Followers() (list []replication.Follower, offset int64) {
 
 // Group returns the answer to REPLCONF GROUP; ok is false without a group.
 func (m *Membership) Group() (g replication.Group, ok bool) {
-	if !m.Joined() {
+	if !m.Configured() {
 		return g, false
 	}
 	g.Leads = m.Leads()
@@ -134,7 +164,7 @@ func (m *Membership) Group() (g replication.Group, ok bool) {
 
 // Info writes the group's fields of INFO replication.
 func (m *Membership) Info(text func(name, value string)) {
-	if !m.Joined() {
+	if !m.Configured() {
 		return
 	}
 	st := m.Status()
@@ -149,7 +179,41 @@ func (m *Membership) Info(text func(name, value string)) {
 		addrs = append(addrs, member.Addr)
 	}
 	text("raft_members", strings.Join(addrs, ","))
+	m.infoNumbers(st, text)
 	if st.Err != nil {
 		text("raft_problem", command.OneLine(st.Err.Error()))
 	}
+}
+
+// infoNumbers writes the fields from which metrics and alerts follow: how many servers may still fail, and how far each
+// is behind.
+func (m *Membership) infoNumbers(st *quorum.Status, text func(name, value string)) {
+	voters, online := 0, 0
+	for _, member := range st.Members {
+		if member.Voter {
+			voters++
+			online += number(member.Online)
+		}
+	}
+	for _, f := range []struct {
+		name  string
+		value int64
+	}{
+		{"raft_has_leader", int64(number(st.Leader != ""))}, {"raft_leads", int64(number(m.Leads()))},
+		{"raft_failed", int64(number(st.Err != nil))}, {"raft_voters", int64(voters)}, {"raft_voters_online", int64(online)},
+		{"raft_learners", int64(len(st.Members) - voters)}, {"raft_log_bytes", st.LogBytes},
+	} {
+		text(f.name, strconv.FormatInt(f.value, 10))
+	}
+	for i, member := range st.Members {
+		text("raft_member"+strconv.Itoa(i), fmt.Sprintf("addr=%s,voter=%d,online=%d,lag=%d", member.Addr, number(member.Voter),
+			number(member.Online), st.Committed-min(member.Index, st.Committed)))
+	}
+}
+
+func number(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
 }

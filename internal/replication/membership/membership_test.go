@@ -16,15 +16,23 @@ import (
 )
 
 // fixedNode is a Node whose status a test sets.
-type fixedNode struct{ status quorum.Status }
+type fixedNode struct {
+	status quorum.Status
+	heard  time.Time
+	asked  int // calls of LastContact
+}
 
 func (n *fixedNode) Status() quorum.Status { return n.status }
 
-func (n *fixedNode) LastContact() time.Time { return time.UnixMilli(1e12) }
+func (n *fixedNode) LastContact() time.Time {
+	n.asked++
+	return n.heard
+}
 
 // member returns the second of three servers. leader is the raft-addr of the group's leader.
 func member(leader string) (m *Membership, node *fixedNode, following *atomic.Bool) {
-	node = &fixedNode{quorum.Status{Addr: "h:2", State: "follower", Leader: leader, Term: 7, Committed: 12, Applied: 11,
+	node = &fixedNode{heard: time.UnixMilli(1e12), status: quorum.Status{
+		Addr: "h:2", State: "follower", Leader: leader, Term: 7, Committed: 12, Applied: 11, LogBytes: 4711,
 		Members: []quorum.Member{
 			{Addr: "h:1", Voter: true, Client: "h:6001", Online: true, Index: 12},
 			{Addr: "h:2", Voter: true, Client: "h:6002", Sentinel: "h:26002", Online: true, Index: 11},
@@ -34,14 +42,15 @@ func member(leader string) (m *Membership, node *fixedNode, following *atomic.Bo
 		node.status.LeaderAt = "h:6001"
 	}
 	m, following = &Membership{}, &atomic.Bool{}
+	m.Configure("h:2", following)
 	following.Store(leader != node.status.Addr)
-	m.Join(node, following)
+	m.Join(node)
 	return m, node, following
 }
 
 func TestAServerWithoutAGroupHasNothingToShow(t *testing.T) {
 	var m Membership
-	require.False(t, m.Joined() || m.Leads() || m.Follows())
+	require.False(t, m.Configured() || m.Leads() || m.Follows())
 	_, _, ok := m.Leader()
 	require.False(t, ok)
 	_, ok = m.Link()
@@ -82,6 +91,9 @@ func TestAFollowerShowsItsLeaderAsAMaster(t *testing.T) {
 	m.Info(func(name, value string) { fields[name] = value })
 	require.Equal(t, map[string]string{"raft_state": "follower", "raft_addr": "h:2", "raft_leader": "", "raft_term": "7",
 		"raft_commit_index": "12", "raft_applied_index": "11", "raft_members": "h:1,h:2,h:3",
+		"raft_has_leader": "0", "raft_leads": "0", "raft_failed": "1", "raft_voters": "2", "raft_voters_online": "2",
+		"raft_learners": "1", "raft_log_bytes": "4711", "raft_member0": "addr=h:1,voter=1,online=1,lag=0",
+		"raft_member1": "addr=h:2,voter=1,online=1,lag=1", "raft_member2": "addr=h:3,voter=0,online=0,lag=9",
 		"raft_problem": "the disk is full"}, fields)
 }
 
@@ -156,4 +168,63 @@ func TestDoorsSeeTheServerItselfFirst(t *testing.T) {
 	node.status.Members = node.status.Members[:1]
 	m.Refresh()
 	require.Equal(t, door.Member{ID: shards.Name("node", "h:2"), Addr: "h:7000"}, m.Topology(set, self).Members[0])
+}
+
+// A leader that is silent may have been deposed, so doors see none before an election begins.
+func TestDoorsSeeALeaderOnlyWhileItIsHeard(t *testing.T) {
+	m, node, _ := member("h:1")
+	set := config.NewConfig().Get()
+	named := func() bool {
+		for _, member := range m.Topology(set, nil).Members {
+			if member.Master {
+				require.Equal(t, "h:6001", member.Addr)
+				return true
+			}
+		}
+		return false
+	}
+	require.False(t, named())
+	node.heard = time.Now().Add(time.Hour)
+	require.True(t, named())
+}
+
+// Clients may ask while the server reads its data, before it has joined.
+func TestAServerThatHasNotJoinedFollows(t *testing.T) {
+	var m Membership
+	m.Configure("h:2", &atomic.Bool{})
+	require.True(t, m.Follows() && !m.Leads())
+	link, ok := m.Link()
+	require.True(t, ok)
+	require.Equal(t, replication.Link{State: replication.LinkConnect, Size: -1, Problem: "the group has no leader"}, link)
+	set := config.NewConfig().Get()
+	require.Equal(t, 6002, m.Cluster(set, func() string { return "h:6002" })[0].Port)
+	require.Equal(t, "h:6002", m.Topology(set, func() door.Member { return door.Member{Addr: "h:6002"} }).Members[0].Addr)
+	g, ok := m.Group()
+	require.True(t, ok)
+	require.False(t, g.Leads)
+	m.Info(func(name, value string) {
+		if name == "raft_state" {
+			require.Equal(t, "joining", value)
+		}
+	})
+}
+
+// Reads at a follower ask the node, which has a lock, only when the contact that is known is too old.
+func TestASilenceIsFoundWithoutAskingTheNodeEachTime(t *testing.T) {
+	m, node, _ := member("h:1")
+	node.heard, node.asked = time.Now(), 0
+	for range 3 {
+		require.False(t, m.SilentFor(time.Hour))
+	}
+	require.Equal(t, 1, node.asked)
+
+	past := time.Now().Add(-time.Minute)
+	node.heard = past
+	m.contact.Store(&past)
+	require.True(t, m.SilentFor(time.Second))
+	require.True(t, m.SilentFor(time.Second), "each asks while the leader is silent")
+	require.Equal(t, 3, node.asked)
+	node.heard = time.Now()
+	require.False(t, m.SilentFor(time.Second*30))
+	require.Equal(t, 4, node.asked)
 }

@@ -30,20 +30,26 @@ func (m *Membership) Cluster(set *config.Settings, client func() string) []clust
 		list = append(list, c)
 	}
 	if len(list) == 0 { // it has not joined yet
-		list = []cluster.Member{{ID: shards.Name("node", st.Addr), Announcement: shards.AnnouncementAt(client(), st.Addr), Myself: true}}
+		list = []cluster.Member{{ID: shards.Name("node", st.Addr), Announcement: shards.AnnouncementAt(client(), st.Addr), Myself: true,
+			Online: true}}
 	}
 	shards.LeaderFirst(list)
 	return list
 }
 
-// Topology returns the servers of the group as doors see them, this one first. self returns this server with its
-// addresses; it is called only while the server is no member.
+// Topology returns the servers of the group as doors see them, this one first. It shows a leader only while that is known to
+// lead: a follower must have heard of it within half of raft-timeout, before which no leader gives up. self returns this
+// server with its addresses; it is called only while the server is no member.
 func (m *Membership) Topology(set *config.Settings, self func() door.Member) door.Topology {
 	st := m.Status()
 	t := door.Topology{InGroup: true, Epoch: st.Term, Timeout: time.Duration(set.Raft.Timeout) * time.Millisecond}
+	certain := m.Leads() // that st.Leader leads
+	if st.Leader != st.Addr {
+		certain = !m.Leads() && m.Silence() < t.Timeout/2
+	}
 	for _, member := range st.Members {
 		t.Members = append(t.Members, door.Member{ID: shards.Name("node", member.Addr), Addr: member.Client,
-			Sentinel: member.Sentinel, Master: member.Addr == st.Leader && (member.Addr != st.Addr || m.Leads()),
+			Sentinel: member.Sentinel, Master: certain && member.Addr == st.Leader,
 			Voter: member.Voter, Online: member.Online, Offset: int64(member.Index)})
 	}
 	id := shards.Name("node", st.Addr)

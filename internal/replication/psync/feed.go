@@ -30,9 +30,9 @@ type Follower struct {
 	following atomic.Bool // since SYNC or PSYNC
 	feed      *feed       // nil before that
 
-	// Guard.Changes at the last call of Wrote, and the offset of the stream then.
+	// Guard.Changes at the last call of Wrote, and its result.
 	changes int
-	wrote   int64
+	wrote   replication.Written
 	awaits  bool // the client has called WAIT or WAITAOF
 }
 

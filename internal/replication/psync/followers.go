@@ -35,6 +35,14 @@ type MasterHost interface {
 	FollowsLeader() bool
 	// TellLeader tells the leader of the group, if there is one, that this server has followers.
 	TellLeader()
+	// Position returns the present position in the group's journal; Entry returns an entry of its log that has all before a
+	// position, 0 while that is not committed; Holders returns how many other servers have an entry, and Committers how many
+	// have each entry at least when it is committed. Without a group all are 0. No lock but Followers.mu and those of a guard
+	// may be needed for an answer.
+	Position() uint64
+	Entry(position uint64) uint64
+	Holders(entry uint64) int64
+	Committers() int64
 	// WritesPaused reports whether CLIENT PAUSE or FAILOVER holds clients that write.
 	WritesPaused(now int64) bool
 	// HoldWrites(true) makes clients that write wait until HoldWrites(false).
@@ -72,7 +80,7 @@ type Followers struct {
 	list        []*feed
 	tail        *transfer.Tail     // of the backup that receives the stream; nil if there is none
 	tailChanges replication.Stream // its stream, which begins with SELECT
-	waiters     map[*Follower]ackWaiter
+	waiters     map[*Follower]*ackWaiter
 	asked       int64    // the offset after the last REPLCONF GETACK
 	failing     failover // the failover under way
 	alone       int64    // when the last follower left, or the history continued without one, in ms since 1970
@@ -330,14 +338,14 @@ func (f *Followers) Status() (list []replication.Follower, offset int64) {
 }
 
 // HasStream reports whether the server accepts followers now. It does not while the link to its own master is down, or
-// before the leader of its group has begun a stream.
-func (f *Followers) HasStream() bool {
+// before the leader of its group has begun a stream, unless they want only a copy.
+func (f *Followers) HasStream(copyOnly bool) bool {
 	if st, ok := f.replica.Status(); ok {
 		return st.State == replication.LinkConnected
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return !f.host.FollowsLeader() || f.leaderMakes()
+	return copyOnly || !f.host.FollowsLeader() || f.leaderMakes()
 }
 
 // Good returns how many followers count for min-replicas-to-write: they are online and have acknowledged within

@@ -38,6 +38,12 @@ type testHost struct {
 	mu     sync.Mutex
 	paused bool     // protected by mu
 	stored []string // protected by mu: what the journal has
+
+	// The log of the group: the position of the last change, the one up to which entries are committed, the last entry, and how
+	// many other servers have it.
+	position, committed, entry uint64
+	holders                    map[uint64]int64
+	committers                 int64
 }
 
 func newTestHost(t *testing.T, fs disk.FS, settings ...string) *testHost {
@@ -70,6 +76,17 @@ func (h *testHost) SpoolDir() string    { return h.dir }
 func (h *testHost) ScarceChanged()      {}
 func (h *testHost) FollowsLeader() bool { return false }
 func (h *testHost) TellLeader()         {}
+func (h *testHost) Position() uint64    { return h.position }
+
+func (h *testHost) Entry(position uint64) uint64 {
+	if position > h.committed {
+		return 0
+	}
+	return h.entry
+}
+
+func (h *testHost) Holders(entry uint64) int64 { return h.holders[entry] }
+func (h *testHost) Committers() int64          { return h.committers }
 
 func (h *testHost) WritesPaused(int64) bool {
 	h.mu.Lock()
@@ -272,28 +289,55 @@ func TestWaitsForAcknowledgements(t *testing.T) {
 	c, _ := h.online(t)
 	var waiter, gone Follower
 	h.change("SET", "a", "1")
-	offset := h.Wrote(&waiter, 1)
+	at := h.Wrote(&waiter, 1, true)
+	offset := at.Offset
 	require.Equal(t, h.Present().Offset, offset)
 	done := make(chan string, 3)
-	h.AwaitAcked(&waiter, offset, 1, false, func() { done <- "executed" })
+	h.AwaitAcked(&waiter, at, 1, false, func(n int64) { done <- fmt.Sprint("executed ", n) })
 	c.waits(t, string(encodeWords("REPLCONF", "GETACK", "*")))
-	require.Equal(t, offset, h.Wrote(&waiter, 1), "GETACK is no change of the client")
-	h.AwaitAcked(&gone, offset, 9, false, func() { done <- "gone" })
+	require.Equal(t, at, h.Wrote(&waiter, 1, true), "GETACK is no change of the client")
+	h.AwaitAcked(&gone, at, 9, false, func(int64) { done <- "gone" })
 	require.Equal(t, 1, strings.Count(c.text(), "GETACK"), "the stream has not grown since the last GETACK")
 	c.of.Acknowledge(offset-1, -1)
-	require.Zero(t, h.Acked(offset, false))
+	require.Zero(t, h.Acked(at, false))
 	require.Empty(t, done)
 	c.of.Acknowledge(offset, offset-1)
-	require.Equal(t, "executed", <-done)
-	require.EqualValues(t, 1, h.Acked(offset, false))
-	h.AwaitAcked(&waiter, offset, 1, true, func() { done <- "on the disk" })
-	require.Zero(t, h.Acked(offset, true))
+	require.Equal(t, "executed 1", <-done)
+	require.EqualValues(t, 1, h.Acked(at, false))
+	h.AwaitAcked(&waiter, at, 1, true, func(n int64) { done <- fmt.Sprint("on the disk ", n) })
+	require.Zero(t, h.Acked(at, true))
 	c.of.Acknowledge(offset, offset)
-	require.Equal(t, "on the disk", <-done)
+	require.Equal(t, "on the disk 1", <-done)
 	h.Leave(&waiter)
 	h.Leave(&gone)
 	require.Empty(t, h.waiters)
 	require.Empty(t, done)
+}
+
+// A wait in a group is for the entry with the client's changes, not for later ones.
+func TestServersOfTheGroupAcknowledge(t *testing.T) {
+	h := newTestHost(t, crashfs.Mem())
+	h.holders, h.committers = map[uint64]int64{}, 1
+	var waiter Follower
+	h.position = 10
+	at := h.Wrote(&waiter, 1, true)
+	require.EqualValues(t, 1, h.Acked(at, true), "as many as commit it")
+	var got []int64
+	h.AwaitAcked(&waiter, at, 2, true, func(n int64) { got = append(got, n) })
+	h.position, h.committed, h.entry, h.holders[5] = 20, 10, 5, 1
+	h.Heard()
+	require.Empty(t, got)
+	h.committed, h.entry, h.holders[6] = 20, 6, 1
+	h.Heard()
+	require.Empty(t, got)
+	h.holders[5] = 2
+	h.Heard()
+	require.Equal(t, []int64{2}, got)
+	require.Empty(t, h.waiters)
+	require.Equal(t, at, h.Wrote(&waiter, 1, true))
+	require.EqualValues(t, 20, h.Wrote(&waiter, 2, false).Position)
+	h.position = 30
+	require.EqualValues(t, 30, h.Wrote(&waiter, 2, true).Position, "the transaction is in the journal now")
 }
 
 // The next start uses the file of the backlog once, and only if it is not damaged.

@@ -13,6 +13,8 @@ type Machine interface {
 	Lead(at func())
 	// Follow ends that: from the instant of at on, which is called likewise, only Do changes data.
 	Follow(at func())
+	// Unelected is called when the server was elected, and has lost that before Lead.
+	Unelected()
 	// Reset returns the data to its stored state and forgets later changes. It calls at likewise, with the group's state in the
 	// store. The node then executes the missing records and calls Restored.
 	Reset(at func(group []byte) error) error
@@ -27,6 +29,8 @@ type Machine interface {
 	Store() error
 	// Told is called when Durable, Told or Epoch of the journal may have changed.
 	Told()
+	// Acked is called when Node.Holders may have changed.
+	Acked()
 	// Changed is called when Status may have changed.
 	Changed()
 }

@@ -4,6 +4,7 @@
 package quorum
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"log/slog"
@@ -31,6 +32,15 @@ type Options struct {
 	Connections int
 	// TLS is for the connections that peers open; nil is plain text. Dial encrypts those that it opens itself.
 	TLS *tls.Config
+	// Secret returns what servers prove to each other that they know; "", or nil, is nothing.
+	Secret func() string
+	// Protected says that connections of servers that prove nothing, neither with TLS nor with a secret, are accepted
+	// only from the machines of known servers: this one, Peers, the members, and those of Known. Both may be nil.
+	Protected func() bool
+	Known     func() []string
+	// AutoJoin says that servers that join by themselves, or have joined, count for majorities once they have all data.
+	// Otherwise only Peers do, and servers that Add has named. nil is false.
+	AutoJoin func() bool
 	// Timeout is the silence of a leader after which another one is elected, within one more Timeout. It must be the
 	// same on all servers.
 	Timeout time.Duration
@@ -50,6 +60,9 @@ type Options struct {
 	State []byte
 	// SegmentSize is the length of a segment of the log in bytes; 0 means 64 MiB.
 	SegmentSize int64
+	// Trailing returns how many bytes of entries the log keeps that are in the store, for servers that were offline for a
+	// while. nil is no limit.
+	Trailing func() int64
 	// HasData says that the server has data from before it belonged to a group. Only one of the servers that form a
 	// group may.
 	HasData bool
@@ -58,6 +71,17 @@ type Options struct {
 	// Waited is journal.Options.Waited.
 	Waited func(forWhat journal.Wait, took time.Duration)
 }
+
+// DamagedError says that the log of a server is damaged, while the others of its group have a leader: the server can begin again
+// with an empty directory.
+type DamagedError struct {
+	Leader string // its address
+	Err    error
+}
+
+func (e *DamagedError) Error() string { return e.Err.Error() }
+
+func (e *DamagedError) Unwrap() error { return e.Err }
 
 // Node is a server's part in the group: its journal, as persist.Options.Group needs it. Open makes it, and Start
 // lets it take part.
@@ -72,24 +96,64 @@ type Node interface {
 	Status() Status
 	// LastContact is the time of a follower's last contact with the leader.
 	LastContact() time.Time
+	// Elected reports whether the server was elected: it leads or is about to, unless it has just lost the lead.
+	Elected() bool
 	// Dial connects to another server, whose Options.Serve gets the connection.
 	Dial(addr string, purpose peer.Purpose, timeout time.Duration) (*peer.Conn, error)
 	// Detach stops counting a connection of Options.Serve as one of a peer; from now on it counts as a client's.
 	Detach(conn *peer.Conn)
-	// Add adds a server to the group: it gets a copy of the data, and votes when it has it. Remove removes a server. Transfer
-	// hands the lead over to a server, to any one with "". Only the leader can do these: see ErrNotLeader.
-	Add(addr string) error
+	// Add adds a server to the group: it gets a copy of the data, and votes when it has it. A server that answers and
+	// belongs to another group is refused; with online set, the server must answer. Remove removes a server. Transfer hands
+	// the lead over to a server, to any one with "". Only the leader can do these: see ErrNotLeader.
+	Add(addr string, online bool) error
 	Remove(addr string) error
 	Transfer(addr string) error
+	// EntryAt returns an entry of the log, as Status numbers them, that has all records before a position in it or before it; 0
+	// while they are not committed.
+	EntryAt(lsn uint64) uint64
+	// AwaitEntry waits until the server has executed an entry.
+	AwaitEntry(ctx context.Context, entry uint64) error
+	// Holders returns how many other servers have an entry of the log on their disks, and Committers how many have each entry
+	// at least when it is committed: half of the voters. Both are 0 at a follower.
+	Holders(entry uint64) int
+	Committers() int
+	// Links returns the open connections to and from other servers, also of other shards, except those for a single question
+	// or a client. They are sorted by address and time.
+	Links() []Link
 	// Check asks all servers of the group for their state, and returns the problems.
 	Check() (problems []string)
+}
+
+// Change is a change of the group that only the leader can make: a method of Node of the same name.
+type Change string
+
+// The changes.
+const (
+	Add       Change = "add"
+	AddOnline Change = "add-online" // Add of a server that must run
+	Remove    Change = "remove"
+	Transfer  Change = "transfer"
+)
+
+// Make makes a change about the server with an address.
+func (c Change) Make(n Node, addr string) error {
+	switch c {
+	case Add:
+		return n.Add(addr, false)
+	case AddOnline:
+		return n.Add(addr, true)
+	case Remove:
+		return n.Remove(addr)
+	}
+	return n.Transfer(addr)
 }
 
 // Member is a server of the group.
 type Member struct {
 	Addr string // its name, too
-	// Voter says that the server counts for majorities; otherwise it is still copying the data.
-	Voter bool
+	// Voter says that the server counts for majorities. Otherwise it is a learner, which votes once it has all data if it
+	// is Added: it has joined by itself if it is not.
+	Voter, Added bool
 	// Client is its address for clients, "" if unknown, and Sentinel the one for clients of Redis Sentinel, "" also
 	// without one.
 	Client, Sentinel string
@@ -97,6 +161,15 @@ type Member struct {
 	Online bool
 	// Index is the last entry that it has applied.
 	Index uint64
+	// LogBytes is the length of its log, 0 if unknown.
+	LogBytes int64
+}
+
+// Link is a connection to another server.
+type Link struct {
+	Addr    string // of the other server, its name
+	Dialled bool   // this server has opened it
+	Since   time.Time
 }
 
 // Status is the state of a node and its group.
@@ -109,6 +182,7 @@ type Status struct {
 	Applied     uint64
 	LastContact time.Time // a follower's with the leader; zero for a leader
 	Members     []Member  // by address
+	LogBytes    int64     // length of the group's journal
 	Err         error
 }
 
@@ -120,14 +194,21 @@ var ErrNone = errors.New(`this program has no groups of servers; one with import
 
 // Open opens the journal of the group. It exchanges nothing with peers before Start.
 func Open(o Options) (Node, error) {
-	if open == nil {
+	if registered.Open == nil {
 		return nil, ErrNone
 	}
-	return open(o)
+	return registered.Open(o)
 }
 
-// open is the registered implementation of Open; nil without one.
-var open func(o Options) (Node, error)
+// Implementation implements functions of this package.
+type Implementation struct {
+	Open    func(o Options) (Node, error)
+	Read    func(s Stopped, do func(now int64, commands []byte) error) (Found, error)
+	Recover func(r Recovery) (Found, error)
+}
 
-// Register makes a function that of Open. Its package calls it in an init function.
-func Register(f func(o Options) (Node, error)) { open = f }
+// registered is the program's implementation; its fields are nil without one.
+var registered Implementation
+
+// Register sets the program's implementation. Its package calls it in an init function.
+func Register(i Implementation) { registered = i }

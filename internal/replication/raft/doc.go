@@ -29,13 +29,15 @@
 //
 // # Reading
 //
-// A reply must not be older than the request: no other leader may have been elected before it. A server that has
-// heard of a leader elects no other for raft-timeout, less the possible error of clocks. A majority has heard of the
-// leader after Raft got any entry that is now committed. So each commit extends a lease, and while clients read, an
-// empty entry is proposed if there is no other. Without a lease, and always with Options.Quorum, a reply waits for
-// the commit of a later entry, and no clock is trusted. A starting server waits for raft-timeout before it votes,
-// because it does not know its earlier promises. There is no lease in a term in which the lead was to be handed
-// over. (Raft's own check of leadership counts answers to earlier messages.)
+// A reply must not be older than the request: no other leader may have been elected before it. A server that has heard
+// of a leader elects no other for raft-timeout, less the possible error of clocks. A majority has heard of the leader
+// after Raft got any entry that is now committed. So each commit extends a lease. Without a lease, and always with
+// Options.Quorum, a reply waits for a later commit. If no entry is under way, it waits for a proof: the leader asks
+// the others, and a majority answers that it still leads (Node.prove). A proof writes nothing to the log and trusts no
+// clock. It extends the lease, too; while clients read, the leader makes one before the lease ends. A starting server
+// waits for raft-timeout before it votes, because it does not know its earlier promises. There is no lease in a term
+// in which the lead was to be handed over. (Raft's own check of leadership counts answers to earlier messages, and its
+// heartbeats are answered beside an election that has begun.)
 //
 // # One port
 //

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,50 +32,60 @@ type proposals struct {
 	open    []byte     // the entry that is being filled, or nil
 	openEnd uint64     // the position after it
 	sealed  []entry    // entries that are full, or that a checkpoint has ended
-	flying  []flight   // entries that Raft has and has not committed
-	cuts    map[uint64]*cut
-	at      state // the state at durable
-	inside  bool  // the keyspace has a part of an entry of another leader
-	stored  state // of the last checkpoint
-	halted  bool  // nothing is appended any more, and Append does not wait
+	flying  []flight   // entries that Raft has and has not committed, and proofs under way
+	cuts    []*cut     // cuts that are not settled
+	rotated *cut       // the cut of the last checkpoint that began, or nil
+	at      state      // the state at durable
+	inside  bool       // the keyspace has a part of an entry of another leader
+	stored  state      // of the last checkpoint
+	halted  bool       // nothing is appended any more, and Append does not wait
+	dropped bool       // the keyspace has changes whose records were not appended
 	closed  bool
 	failure error
+
+	retention journal.Retention // see Retain
 
 	wake chan struct{} // signals that there is something to propose
 }
 
-// entry is an entry to propose to Raft.
+// entry is an entry to propose to Raft. Without data it is a proof that the server still leads: what replies show that wait for
+// it has been committed before, and needs no entry.
 type entry struct {
 	data []byte
 	end  uint64
 	term uint64 // the term in which it was executed
 }
 
-// cut is a position between two entries, at which a checkpoint or a copy began.
+// proof reports whether e is a proof.
+func (e *entry) proof() bool { return e.data == nil }
+
+// cut is a position between two entries, at which a checkpoint or a copy began. Several may have the same position.
 type cut struct {
+	lsn     uint64
 	epoch   uint64
 	settled bool
 	state   state // the state there, once it is committed
 }
 
-// flight is an entry that Raft has.
+// flight is an entry that Raft has, or a proof.
 type flight struct {
-	end   uint64
-	asked time.Time // when Raft got it: once it is committed, a majority has heard of this leader after this time
+	end    uint64
+	asked  time.Time // when Raft got it: once it is committed, a majority has heard of this leader after this time
+	proof  bool
+	proved bool
 }
 
 const (
-	maxEntry    = 1 << 20   // bytes from which on an entry is full
-	maxWaiting  = 64 << 20  // bytes that may wait to be committed before Append waits
-	firstLSN    = 1         // no position is 0, which means none
-	maxRecord   = 1<<31 - 1 // longest commands of a record, in bytes
-	maxKeptCuts = 64        // cuts that settled was not called for
+	maxEntry   = 1 << 20   // bytes from which on an entry is full
+	maxWaiting = 64 << 20  // bytes that may wait to be committed before Append waits
+	firstLSN   = 1         // no position is 0, which means none
+	maxRecord  = 1<<31 - 1 // longest commands of a record, in bytes
 )
 
 var errTakenBack = errors.New("the lead was lost before the changes were committed")
 
 func newProposals(timeout time.Duration) *proposals {
-	p := &proposals{timeout: timeout, lease: lease{began: time.Now()}, cuts: map[uint64]*cut{}, wake: make(chan struct{}, 1)}
+	p := &proposals{timeout: timeout, lease: lease{began: time.Now()}, wake: make(chan struct{}, 1)}
 	p.changed = sync.NewCond(&p.mu)
 	p.appended.Store(firstLSN)
 	p.durable.Store(firstLSN)
@@ -89,6 +101,7 @@ func (p *proposals) Append(now int64, commands []byte) {
 	}
 	if !p.usable() {
 		p.appended.Add(1) // a position that never becomes durable, so that the record does not count as committed
+		p.dropped = true
 		return
 	}
 	if len(commands) >= maxRecord {
@@ -133,37 +146,97 @@ func (p *proposals) kick() {
 	}
 }
 
-// next returns the next entry for Raft, which counts as flying; ok is false if there is none.
+// next returns the next entry for Raft and counts it as flying; ok is false if no entry waits. An entry also proves that the
+// server leads, so it replaces the proofs before it. At most one proof is under way.
 func (p *proposals) next() (e entry, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.sealed) == 0 {
+	if len(p.sealed) == 0 || p.sealed[len(p.sealed)-1].proof() {
 		p.seal()
+	}
+	for len(p.sealed) > 1 && p.sealed[0].proof() {
+		p.sealed = p.sealed[1:]
 	}
 	if len(p.sealed) == 0 || !p.usable() {
 		return e, false
 	}
-	e, p.sealed = p.sealed[0], p.sealed[1:]
-	p.flying = append(p.flying, flight{e.end, time.Now()})
+	if e = p.sealed[0]; e.proof() && slices.ContainsFunc(p.flying, func(f flight) bool { return f.proof }) {
+		return e, false
+	}
+	p.sealed = p.sealed[1:]
+	p.flying = append(p.flying, flight{end: e.end, asked: time.Now(), proof: e.proof()})
 	return e, true
 }
 
-// committed records that the first flying entry is committed, and the state after it.
+// committed records that the first flying entry is committed, and the state after it. It proves what the proofs before it
+// would prove.
 func (p *proposals) committed(s state) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.flying) == 0 {
+	i := slices.IndexFunc(p.flying, func(f flight) bool { return !f.proof })
+	if i < 0 {
 		return errors.New("an unknown entry of this server was committed")
 	}
-	p.durable.Store(p.flying[0].end)
-	p.lease.extend(p.flying[0].asked, p.timeout)
-	p.flying = p.flying[1:]
-	p.at = s
-	if c := p.cuts[p.durable.Load()]; c != nil && !c.settled {
-		c.settled, c.state = true, s
+	p.lease.extend(p.flying[i].asked, p.timeout)
+	p.reach(p.flying[i].end, s)
+	p.flying = p.flying[i+1:]
+	p.land()
+	return nil
+}
+
+// awaits reports whether a proof is still under way.
+func (p *proposals) awaits(e entry) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.usable() && p.term == e.term &&
+		slices.ContainsFunc(p.flying, func(f flight) bool { return f.proof && f.end == e.end })
+}
+
+// proved records that after a time a majority has considered this server the leader.
+func (p *proposals) proved(e entry, asked time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.usable() || p.term != e.term {
+		return
+	}
+	p.lease.extend(asked, p.timeout)
+	for i := range p.flying {
+		p.flying[i].proved = p.flying[i].proved || p.flying[i].proof && p.flying[i].end <= e.end
+	}
+	p.land()
+}
+
+// land removes proofs that are done, up to an entry that is not committed. The caller holds mu.
+func (p *proposals) land() {
+	for len(p.flying) > 0 && p.flying[0].proved {
+		p.reach(p.flying[0].end, p.at)
+		p.flying = p.flying[1:]
 	}
 	p.changed.Broadcast()
-	return nil
+}
+
+// reach records that everything up to a position is committed, and the state there. The caller holds mu.
+func (p *proposals) reach(end uint64, s state) {
+	p.cuts = slices.DeleteFunc(p.cuts, func(c *cut) bool {
+		switch {
+		case c.lsn > end:
+			return false
+		case c.lsn == end:
+			c.state = s
+		default: // there is a proof, which has changed nothing
+			c.state = p.at
+		}
+		c.settled = true
+		return true
+	})
+	p.durable.Store(end)
+	p.at = s
+}
+
+// pending reports whether there are records that are not committed. The caller holds mu.
+func (p *proposals) pending() bool {
+	return p.open != nil || slices.ContainsFunc(p.sealed, func(e entry) bool { return !e.proof() }) ||
+		slices.ContainsFunc(p.flying, func(f flight) bool { return !f.proof })
 }
 
 // entered records that an entry of another leader is being executed, or a copy read: the keyspace has a part of it.
@@ -193,7 +266,7 @@ func (p *proposals) termOf() uint64 {
 func (p *proposals) begin(term uint64, confirm bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.term, p.halted = term, false
+	p.term, p.halted, p.dropped = term, false, false
 	p.lease.end()
 	p.confirm.Store(confirm)
 	p.leading.Store(true)
@@ -216,12 +289,12 @@ func (p *proposals) end() (lost bool) {
 	defer p.mu.Unlock()
 	p.leading.Store(false)
 	p.lease.end()
-	lost = p.appended.Load() > p.durable.Load()
+	lost = p.dropped || p.pending()
 	p.epoch.Add(1)
 	to := p.appended.Add(1)
 	p.lost.Store(to) // before Durable moves beyond
 	p.durable.Store(to)
-	p.open, p.sealed, p.flying = nil, nil, nil
+	p.open, p.sealed, p.flying, p.cuts = nil, nil, nil, nil
 	p.changed.Broadcast()
 	return lost
 }
@@ -256,13 +329,13 @@ func (p *proposals) WaitPosition() uint64 {
 	return p.appended.Load()
 }
 
-// ask proposes an entry, an empty one if there are no records. The caller holds mu.
+// ask proposes an entry if there are records, and otherwise a proof. The caller holds mu.
 func (p *proposals) ask() {
-	switch {
+	switch n := len(p.sealed); {
 	case !p.usable():
 		p.appended.Add(1) // never becomes durable
-	case p.open == nil:
-		p.add(func(b []byte) []byte { return b })
+	case p.open == nil && (n == 0 || !p.sealed[n-1].proof()):
+		p.sealed = append(p.sealed, entry{end: p.appended.Add(1), term: p.term})
 	}
 }
 
@@ -340,7 +413,7 @@ func (p *proposals) Err() error {
 // fail ends the journal for good. The caller holds mu.
 func (p *proposals) fail(err error) {
 	if p.failure == nil {
-		p.failure = err
+		p.failure, p.dropped = err, true
 		p.appended.Add(1)
 	}
 	p.changed.Broadcast()
@@ -354,41 +427,36 @@ func (p *proposals) Resume() error { return p.Err() }
 
 // Rotate implements journal.Journal.
 func (p *proposals) Rotate() uint64 {
-	lsn, _ := p.cut()
-	return lsn
+	c := p.cut()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.rotated = c; c == nil {
+		return 0
+	}
+	return c.lsn
 }
 
-// cut returns the position of a checkpoint or copy with all changes until now; ok is false within an entry.
-func (p *proposals) cut() (lsn uint64, ok bool) {
+// cut returns the position of a checkpoint or copy with all changes until now, or nil within an entry.
+func (p *proposals) cut() *cut {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.inside {
-		return 0, false
+		return nil
 	}
 	p.seal()
-	c := &cut{epoch: p.epoch.Load()}
-	if lsn = p.appended.Load(); p.durable.Load() == lsn {
+	c := &cut{lsn: p.appended.Load(), epoch: p.epoch.Load()}
+	if p.durable.Load() == c.lsn {
 		c.settled, c.state = true, p.at
+	} else {
+		p.cuts = append(p.cuts, c)
 	}
-	if len(p.cuts) >= maxKeptCuts {
-		for old := range p.cuts {
-			if old < p.durable.Load() {
-				delete(p.cuts, old)
-			}
-		}
-	}
-	p.cuts[lsn] = c
-	return lsn, true
+	return c
 }
 
-// settled waits until all records before a cut are committed, and returns the group's state there.
-func (p *proposals) settled(lsn uint64) (state, error) {
+// await waits until all records before a cut are committed, and returns the group's state there.
+func (p *proposals) await(c *cut) (state, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	c := p.cuts[lsn]
-	if c == nil {
-		return state{}, fmt.Errorf("no checkpoint or copy began at position %d", lsn)
-	}
 	for !c.settled {
 		switch {
 		case p.epoch.Load() != c.epoch:
@@ -403,41 +471,50 @@ func (p *proposals) settled(lsn uint64) (state, error) {
 	return c.state, nil
 }
 
+// rotatedAt returns the cut of the last checkpoint that began, if that is at a position.
+func (p *proposals) rotatedAt(lsn uint64) *cut {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.rotated == nil || p.rotated.lsn != lsn {
+		return nil
+	}
+	return p.rotated
+}
+
 // Anchor implements journal.Journal.
 func (n *Node) Anchor(lsn uint64) (journal.Anchor, error) {
-	s, err := n.settled(lsn)
+	c := n.rotatedAt(lsn)
+	if c == nil {
+		return journal.Anchor{}, fmt.Errorf("no checkpoint began at position %d", lsn)
+	}
+	s, err := n.await(c)
 	if err != nil {
 		return journal.Anchor{}, err
 	}
-	keep := uint64(1)
-	if s.index > trailing {
-		keep = s.index - trailing
+	size := int64(math.MaxInt64)
+	if n.o.Trailing != nil {
+		size = n.o.Trailing()
 	}
-	if s.start, err = n.log.Anchor(keep); err != nil {
+	others := n.log.Before(s.index+1, trailing, size)
+	if s.start, err = n.log.Anchor(n.kept(s.index, others, time.Now().UnixMilli())); err != nil {
 		return journal.Anchor{}, err
 	}
 	n.mu.Lock()
-	n.cuts[lsn].state.start = s.start
+	c.state.start = s.start
 	n.mu.Unlock()
 	return journal.Anchor{Group: s.appendTo(nil)}, nil
 }
 
 // Release implements journal.Journal.
 func (n *Node) Release(before uint64) error {
+	c := n.rotatedAt(before)
 	n.mu.Lock()
-	c := n.cuts[before]
-	if c != nil && c.settled {
-		n.stored = c.state
-	}
-	for lsn := range n.cuts {
-		if lsn <= before {
-			delete(n.cuts, lsn)
-		}
-	}
-	n.mu.Unlock()
 	if c == nil || !c.settled {
+		n.mu.Unlock()
 		return nil
 	}
+	n.stored = c.state
+	n.mu.Unlock()
 	return n.log.Release(c.state.start)
 }
 

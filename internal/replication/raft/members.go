@@ -3,8 +3,11 @@ package raft
 import (
 	"errors"
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -27,20 +30,56 @@ var (
 // removedKey is set in the log of a removed server, so that it does not come back by itself.
 var removedKey = []byte("Removed")
 
-// Add adds a server to the group, which need not run yet. It is a learner, and counts for majorities once it has all
-// data. Add does nothing if the server already belongs to the group.
-func (n *Node) Add(addr string) error {
-	if host, port, err := net.SplitHostPort(addr); err != nil || host == "" || port == "" {
+// Add adds a server to the group, or makes one that has joined by itself count for majorities. With online set, the
+// server must run. It is a learner until it has all data. Add does nothing if the server was already added.
+func (n *Node) Add(addr string, online bool) error {
+	if !isAddress(addr) {
 		return errAddress
+	}
+	known := false
+	err := n.asLeader(func(*consensus.Raft) error {
+		c, _ := n.config()
+		if known = isAdded(c, addr); known {
+			return nil
+		}
+		return n.addable(addr, online) // once, before the index is read: other changes can come while the server is asked
+	})
+	if err != nil || known {
+		return err
 	}
 	return n.changeMembers(func(r *consensus.Raft) error {
 		c, index := n.config()
-		if isMember(c, addr) {
+		if isAdded(c, addr) {
 			return nil
 		}
 		defer n.peers.kick()
-		return r.AddNonvoter(consensus.ServerID(addr), consensus.ServerAddress(addr), index, answerTimeout).Error()
+		return r.AddNonvoter(consensus.ServerID(addr), learnerAt(addr, true), index, answerTimeout).Error()
 	})
+}
+
+// addable returns nil if the server at an address may be added: it belongs to no other group. With online set, it must answer.
+func (n *Node) addable(addr string, online bool) error {
+	a, err := n.peers.ask(addr, question{})
+	c, _ := n.config()
+	own := n.number(groupKey)
+	switch {
+	case err != nil && online:
+		return fmt.Errorf("no server of a group answers at %s: %w", addr, err)
+	case err != nil:
+		return nil
+	case a.Leader != "" && !isMember(c, a.Leader):
+		return fmt.Errorf("%s belongs to another group, which %s leads: give it an empty directory", addr, a.Leader)
+	case a.Group != 0 && own != 0 && a.Group != own, a.Established && a.Recovery != n.recovery():
+		return fmt.Errorf("%s belongs to another group: give it an empty directory", addr)
+	}
+	return nil
+}
+
+// isAddress reports whether a text is a host and a port.
+func isAddress(addr string) bool {
+	host, port, err := net.SplitHostPort(addr)
+	_, bad := strconv.ParseUint(port, 10, 16)
+	return err == nil && host != "" && bad == nil
 }
 
 // changeMembers changes the members as the leader, and tries again if another change, such as a learner that becomes a voter,
@@ -61,7 +100,7 @@ func (n *Node) changeMembers(change func(r *consensus.Raft) error) error {
 func (n *Node) Remove(addr string) error {
 	return n.changeMembers(func(r *consensus.Raft) error {
 		c, index := n.config()
-		at := slices.IndexFunc(c.Servers, func(s consensus.Server) bool { return string(s.ID) == addr })
+		at := slices.IndexFunc(c.Servers, called(addr))
 		if at < 0 {
 			return errNoMember
 		}
@@ -113,7 +152,7 @@ func (n *Node) removeSelf() error {
 		return err
 	}
 	for end := time.Now().Add(answerTimeout + 4*n.o.Timeout); time.Now().Before(end) && n.pause(n.o.Timeout/20); {
-		_, id := n.raft.LeaderWithID()
+		_, id := n.consensus().LeaderWithID()
 		if id == "" || string(id) == n.o.Addr {
 			continue
 		}
@@ -126,13 +165,27 @@ func (n *Node) removeSelf() error {
 }
 
 func isMember(c consensus.Configuration, addr string) bool {
-	return slices.ContainsFunc(c.Servers, func(s consensus.Server) bool { return string(s.ID) == addr })
+	return slices.ContainsFunc(c.Servers, called(addr))
+}
+
+// isAdded reports whether a server is a member that does not wait until it is added.
+func isAdded(c consensus.Configuration, addr string) bool {
+	at := slices.IndexFunc(c.Servers, called(addr))
+	return at >= 0 && !waits(c.Servers[at])
+}
+
+// called returns a function that reports whether a server has a name.
+func called(addr string) func(consensus.Server) bool {
+	return func(s consensus.Server) bool { return string(s.ID) == addr }
 }
 
 // membership is the leader's answer to a server about itself.
 type membership struct {
 	Term   uint64 // the leader's term
 	Member bool
+	// Recovery and Group are those of the leader's group: see recoveryKey and groupKey.
+	Recovery uint64 `json:",omitempty"`
+	Group    uint64 `json:",omitempty"`
 }
 
 // membershipOf returns the membership of a server if the node leads, nil otherwise.
@@ -141,7 +194,34 @@ func (n *Node) membershipOf(addr string) *membership {
 		return nil
 	}
 	c, _ := n.config()
-	return &membership{n.termOf(), isMember(c, addr)}
+	return &membership{n.termOf(), isMember(c, addr), n.recovery(), n.number(groupKey)}
+}
+
+// recoveryKey has a number of its own in the log of each member of a recovered group, 0 or none in that of others: a
+// former member, whose group may still exist, does not count as removed because a recovered group does not know it.
+var recoveryKey = []byte("Recovery")
+
+func (n *Node) recovery() uint64 { return n.number(recoveryKey) }
+
+// groupKey has the identity of the group in the log of each member: a random number, which the leader chooses if no member
+// that answers has one, and which the others take over from the leader whose members they are. 0 is unknown.
+var groupKey = []byte("Group")
+
+// number returns the number that the log stores under a key, 0 without one.
+func (n *Node) number(key []byte) uint64 {
+	number, _ := n.log.GetUint64(key)
+	return number
+}
+
+// identify gives a leader's group its identity: known, which another member has, or a new one if that is 0.
+func (n *Node) identify(known uint64) error {
+	if n.number(groupKey) != 0 {
+		return nil
+	}
+	if known == 0 {
+		known = 1 + rand.Uint64N(math.MaxUint64)
+	}
+	return n.log.SetUint64(groupKey, known)
 }
 
 // config returns the latest committed configuration of the group, and its index.
@@ -151,13 +231,13 @@ func (n *Node) config() (consensus.Configuration, uint64) {
 	return n.applied.config, n.applied.configIndex
 }
 
-// heed ends the node's part in the group if the leader says that it was removed. It ignores an older leader: a
-// server that joined later knows the newer term.
+// heed learns from the leader's answer. It ends the node's part in the group if the leader says that it was removed. It
+// ignores an older leader: a server that joined later knows the newer term.
 func (n *Node) heed(m *membership) {
-	if m == nil || m.Member || m.Term < n.raft.CurrentTerm() {
+	if m == nil || m.Term < n.consensus().CurrentTerm() || !n.learn(m) {
 		return
 	}
-	if f := n.raft.GetConfiguration(); f.Error() != nil || len(f.Configuration().Servers) == 0 || n.removed.Swap(true) {
+	if f := n.consensus().GetConfiguration(); f.Error() != nil || len(f.Configuration().Servers) == 0 || n.removed.Swap(true) {
 		return
 	}
 	err := errRemoved
@@ -165,6 +245,25 @@ func (n *Node) heed(m *membership) {
 		err = errors.Join(err, noted)
 	}
 	n.giveUp(err)
+}
+
+// learn takes over the identity of the group from a leader whose member the node is. That leader may lead another group
+// than the node's log says: RAFT.ADD cannot ask a server that is down. learn reports whether the node was removed: a leader
+// of its own group says that it is no member.
+func (n *Node) learn(m *membership) (removed bool) {
+	own, recovery := n.number(groupKey), n.recovery()
+	if !m.Member {
+		return m.Recovery == recovery && (m.Group == own || m.Group == 0 || own == 0)
+	}
+	// If a value is not written, the next answer repeats it. A leader without an identity has just begun to lead, or is
+	// older.
+	if m.Group != 0 && m.Recovery != recovery {
+		_ = n.log.SetUint64(recoveryKey, m.Recovery)
+	}
+	if m.Group != 0 && m.Group != own {
+		_ = n.log.SetUint64(groupKey, m.Group)
+	}
+	return false
 }
 
 // readmitted makes a removed server wait until the leader says that it belongs to the group again. It reports
@@ -179,6 +278,7 @@ func (n *Node) readmitted() (bool, error) {
 			if err != nil || a.Membership == nil || !a.Membership.Member {
 				continue
 			}
+			n.learn(a.Membership) // the group may have been recovered since
 			if err := n.log.SetUint64(removedKey, 0); err != nil {
 				return false, err
 			}
@@ -236,10 +336,13 @@ func (n *Node) Check() (problems []string) {
 	}
 	for i, m := range st.Members {
 		a := <-answers[i]
-		if m.Voter {
+		switch {
+		case m.Voter:
 			voters++
-		} else {
+		case m.Added:
 			say("%s does not count for majorities yet", m.Addr)
+		default:
+			say("%s has joined by itself and does not count for majorities: RAFT.ADD %s lets it", m.Addr, m.Addr)
 		}
 		switch {
 		case a.err != nil:

@@ -4,12 +4,14 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	consensus "github.com/hashicorp/raft"
 
+	"github.com/atomredis/atomredis/internal/replication/quorum"
 	"github.com/atomredis/atomredis/internal/wire/peer"
 	"github.com/atomredis/atomredis/internal/wire/peer/old"
 )
@@ -23,15 +25,18 @@ type mux struct {
 	listener net.Listener
 	raft     *stream
 	old      old.Peers
+	machines machines
+	refused  atomic.Int64 // when a refused connection was last logged, in ns since 1970
 
 	mu     sync.Mutex // protects the fields below
 	open   map[net.Conn]struct{}
 	peers  map[*tracked]struct{} // connections from others, except detached ones
+	links  map[*tracked]quorum.Link
 	closed bool
 }
 
 func newMux(n *Node, l net.Listener) *mux {
-	m := &mux{n: n, listener: l, open: map[net.Conn]struct{}{}, peers: map[*tracked]struct{}{}}
+	m := &mux{n: n, listener: l, open: map[net.Conn]struct{}{}, peers: map[*tracked]struct{}{}, links: map[*tracked]quorum.Link{}}
 	m.raft = &stream{m: m, accepted: make(chan net.Conn), closed: make(chan struct{})}
 	return m
 }
@@ -74,16 +79,17 @@ func (m *mux) keep(c net.Conn) bool {
 }
 
 // count counts a connection from another server. If there are too many, it closes the one that has been silent for
-// longest; the group's own servers never have too many.
+// longest, and first those whose hello is not accepted yet: anybody can open them. The group's own servers never have too
+// many.
 func (m *mux) count(conn net.Conn) *tracked {
-	c := &tracked{Conn: conn, m: m}
+	c := &tracked{Conn: conn, m: m, since: time.Now()}
 	c.heard.Store(time.Now().UnixNano())
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if most := m.n.o.Connections; most > 0 && len(m.peers) >= most {
 		var silent *tracked
 		for p := range m.peers {
-			if silent == nil || p.heard.Load() < silent.heard.Load() {
+			if silent == nil || p.goesBefore(silent) {
 				silent = p
 			}
 		}
@@ -107,6 +113,7 @@ func (m *mux) forget(c *tracked) {
 	m.mu.Lock()
 	delete(m.open, c.Conn)
 	delete(m.peers, c)
+	delete(m.links, c)
 	m.mu.Unlock()
 }
 
@@ -115,8 +122,11 @@ func (m *mux) greet(c *tracked) {
 	conn, err := m.hello(c)
 	if err != nil {
 		c.Close()
+		m.logRefused(c, err)
 		return
 	}
+	c.accepted.Store(true)
+	m.link(c, conn.Purpose(), c.from, false)
 	switch conn.Purpose() {
 	case peer.Raft:
 		c.SetReadDeadline(time.Now().Add(greeting))
@@ -145,11 +155,17 @@ func (m *mux) hello(c *tracked) (*peer.Conn, error) {
 		return nil, err
 	}
 	if first[0] == peer.Magic[0] {
-		return peer.Accept(c, first[:], func(h *peer.Hello) error { return m.admits(h.Purpose) }, deadline)
+		return peer.Accept(c, first[:], m.n.o.Addr, m.secret(), func(h *peer.Hello) error {
+			c.from = h.From
+			return m.admits(c, h.Purpose)
+		}, deadline)
+	}
+	if m.secret() != "" {
+		return nil, errOldForm
 	}
 	conn, err := old.Accept(c, first[0], deadline)
 	if err == nil {
-		err = m.admits(conn.Purpose())
+		err = m.admits(c, conn.Purpose())
 	}
 	return conn, err
 }
@@ -160,7 +176,10 @@ var (
 )
 
 // admits returns an error if a connection of a purpose is refused.
-func (m *mux) admits(purpose peer.Purpose) error {
+func (m *mux) admits(c net.Conn, purpose peer.Purpose) error {
+	if !m.trusts(c.RemoteAddr()) {
+		return errStranger
+	}
 	switch purpose {
 	case peer.Raft: // an empty server must not vote before the group allows it
 		if !m.n.peers.admitted() {
@@ -190,18 +209,19 @@ func (m *mux) close() {
 // dial connects to another server. A server that does not know hellos is dialled again in the old form.
 func (m *mux) dial(addr string, purpose peer.Purpose, timeout time.Duration) (*peer.Conn, error) {
 	deadline := time.Now().Add(timeout)
-	known := m.old.Has(addr)
+	known := m.old.Has(addr) && m.secret() == ""
 	if !known {
 		raw, err := m.connect(addr, deadline)
 		if err != nil {
 			return nil, err
 		}
-		conn, err := peer.Open(raw, purpose, nil, deadline)
+		conn, err := peer.Open(raw, purpose, m.n.o.Addr, addr, m.secret(), deadline)
 		if err == nil {
+			m.link(raw, purpose, addr, true)
 			return conn, nil
 		}
 		raw.Close()
-		if !errors.Is(err, peer.ErrOld) {
+		if !errors.Is(err, peer.ErrOld) || m.secret() != "" {
 			return nil, err
 		}
 	}
@@ -216,11 +236,13 @@ func (m *mux) dial(addr string, purpose peer.Purpose, timeout time.Duration) (*p
 	if !known {
 		m.old.Add(addr)
 	}
+	m.link(raw, purpose, addr, true)
 	return conn, nil
 }
 
 // connect opens a connection that is closed with the mux.
-func (m *mux) connect(addr string, deadline time.Time) (net.Conn, error) {
+func (m *mux) connect(addr string, deadline time.Time) (*tracked, error) {
+	since := time.Now()
 	c, err := m.n.o.Dial(addr, time.Until(deadline))
 	if err != nil {
 		return nil, err
@@ -228,15 +250,27 @@ func (m *mux) connect(addr string, deadline time.Time) (net.Conn, error) {
 	if !m.keep(c) {
 		return nil, net.ErrClosed
 	}
-	return &tracked{Conn: c, m: m}, nil
+	return &tracked{Conn: c, m: m, since: since}, nil
 }
 
 // tracked is a connection that is closed with the mux. Raft leaves some open when it ends.
 type tracked struct {
 	net.Conn
 	m     *mux
+	from  string       // the name in its hello, "" if it has none
+	since time.Time    // it was accepted, or dialled
 	heard atomic.Int64 // time of the last read, in ns since 1970
 	first atomic.Bool  // the next read has a deadline
+	// accepted says that the hello was accepted, with its proof if there is a secret.
+	accepted atomic.Bool
+}
+
+// goesBefore reports whether a connection is closed before another one if there are too many.
+func (c *tracked) goesBefore(other *tracked) bool {
+	if accepted := c.accepted.Load(); accepted != other.accepted.Load() {
+		return !accepted
+	}
+	return c.heard.Load() < other.heard.Load()
 }
 
 // Read implements net.Conn.
@@ -285,7 +319,7 @@ func (s *stream) Addr() net.Addr { return address(s.m.n.o.Addr) }
 
 // Dial implements consensus.StreamLayer.
 func (s *stream) Dial(addr consensus.ServerAddress, timeout time.Duration) (net.Conn, error) {
-	conn, err := s.m.dial(string(addr), peer.Raft, timeout)
+	conn, err := s.m.dial(strings.TrimSuffix(string(addr), waiting), peer.Raft, timeout)
 	if err != nil {
 		return nil, err
 	}

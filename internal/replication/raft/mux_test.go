@@ -19,10 +19,18 @@ const deadline = 30 * time.Second
 
 // listening starts a mux of a node that does nothing else.
 func listening(t *testing.T, o quorum.Options) (connect func(said string) net.Conn) {
+	return listeningFrom(t, nil, o)
+}
+
+// listeningFrom is listening for connections that come from an address; nil is their own.
+func listeningFrom(t *testing.T, addr net.Addr, o quorum.Options) (connect func(said string) net.Conn) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
+	if addr != nil {
+		l = fromListener{l, addr}
+	}
 	o.Log = slog.New(slog.DiscardHandler)
-	n := &Node{o: o, stop: make(chan struct{})}
+	n := &Node{o: o, stop: make(chan struct{}), proposals: newProposals(time.Second)}
 	n.peers.n = n
 	n.peers.may.Store(true)
 	n.mux = newMux(n, l)
@@ -101,7 +109,7 @@ func TestTooManyConnections(t *testing.T) {
 		}
 	}})
 	open := func() *peer.Conn {
-		c, err := peer.Open(connect(""), peer.Shards, nil, time.Now().Add(deadline))
+		c, err := peer.Open(connect(""), peer.Shards, "", "", "", time.Now().Add(deadline))
 		require.NoError(t, err)
 		<-served
 		c.SetDeadline(time.Now().Add(deadline))
@@ -131,7 +139,7 @@ func TestTooManyConnections(t *testing.T) {
 // A server dials others in the form that they understand.
 func TestOldAndNewServersAreDialled(t *testing.T) {
 	dialling := func(addr string) *mux {
-		n := &Node{o: quorum.Options{Dial: func(_ string, timeout time.Duration) (net.Conn, error) {
+		n := &Node{proposals: newProposals(time.Second), o: quorum.Options{Dial: func(_ string, timeout time.Duration) (net.Conn, error) {
 			return net.DialTimeout("tcp", addr, timeout)
 		}}}
 		return newMux(n, nil)
@@ -183,4 +191,34 @@ func TestOldAndNewServersAreDialled(t *testing.T) {
 		}
 		require.Equal(t, []byte{peer.Magic[0], 'S', 'S'}, []byte{<-firsts, <-firsts, <-firsts})
 	})
+}
+
+// Connections that say nothing do not displace those of servers.
+func TestConnectionsThatSayNothingAreClosedFirst(t *testing.T) {
+	connect := listening(t, quorum.Options{Connections: 2, Serve: func(c *peer.Conn) {
+		for {
+			kind, err := c.Next()
+			if err != nil || c.Send(kind) != nil || c.Flush() != nil {
+				return
+			}
+		}
+	}})
+	c, err := peer.Open(connect(""), peer.Shards, "", "", "", time.Now().Add(deadline))
+	require.NoError(t, err)
+	answers := func() {
+		c.SetDeadline(time.Now().Add(deadline))
+		require.NoError(t, c.Send('x'))
+		require.NoError(t, c.Flush())
+		kind, err := c.Next()
+		require.NoError(t, err)
+		require.Equal(t, peer.Kind('x'), kind)
+	}
+	answers() // so that the server has read who it is
+	last := connect("")
+	for range 5 { // each of them is heard of later than the server
+		next := connect(peer.Magic[:1])
+		requireGone(t, last)
+		last = next
+	}
+	answers()
 }

@@ -17,10 +17,12 @@ import (
 	"github.com/atomredis/atomredis/internal/replication/quorum"
 	"github.com/atomredis/atomredis/internal/wire/peer"
 	"github.com/atomredis/atomredis/persist/disk"
+	"github.com/atomredis/atomredis/persist/journal"
 	"github.com/atomredis/atomredis/persist/raftlog"
 )
 
-// trailing is how many entries before a checkpoint are kept, for servers that were offline for a while.
+// trailing is how many entries before a checkpoint are kept, for servers that were offline for a while. Options.Trailing
+// limits their bytes.
 const trailing = 10_000
 
 // rpcTimeout is the timeout for a peer's answer; a copy gets more time, by its length.
@@ -33,14 +35,15 @@ type Node struct {
 	o       quorum.Options
 	machine quorum.Machine
 	log     *raftlog.Log
-	trans   *consensus.NetworkTransport
+	trans   transport
 	mux     *mux
-	raft    *consensus.Raft
+	raft    atomic.Pointer[consensus.Raft] // nil before the node takes part
 
 	// turn is held while the role changes. held is taken after it and before the shards of the keyspace, while entries are
 	// executed and while a checkpoint or a copy begins.
-	turn lock
-	held sync.Mutex
+	turn    lock
+	held    sync.Mutex
+	elected bool // the server was elected and has not led yet; used by watchRole
 	// Protected by held, and by all shards where they change the keyspace.
 	applied state  // the last entry that the keyspace has, and the members of the group then
 	lost    bool   // the keyspace has uncommitted changes
@@ -48,9 +51,11 @@ type Node struct {
 
 	snapshots snapshots
 	peers     peers
+	progress  progress
 	futures   chan proposed
 	handing   atomic.Bool   // the lead is being handed over
-	full      atomic.Bool   // the log has failed
+	full      atomic.Bool   // the log has failed, or cannot follow the leader's
+	executed  atomic.Uint64 // index of the last committed entry that was executed
 	removed   atomic.Bool   // the server does not belong to its group any more
 	recheck   chan struct{} // signals that the role may have changed
 	stop      chan struct{}
@@ -71,13 +76,13 @@ func (l lock) Lock()   { l <- struct{}{} }
 func (l lock) Unlock() { <-l }
 
 func init() {
-	quorum.Register(func(o quorum.Options) (quorum.Node, error) {
+	quorum.Register(quorum.Implementation{Open: func(o quorum.Options) (quorum.Node, error) {
 		n, err := Open(o)
 		if err != nil {
 			return nil, err
 		}
 		return n, nil
-	})
+	}, Read: read, Recover: recoverGroup})
 }
 
 // Open opens the log. It exchanges nothing with peers before Start.
@@ -91,24 +96,20 @@ func Open(o quorum.Options) (*Node, error) {
 		recheck: make(chan struct{}, 1), stop: make(chan struct{}), turn: make(lock, 1),
 	}
 	n.proposals.at, n.proposals.stored = stored, stored
-	n.snapshots.n, n.peers.n, n.peers.wake = n, n, make(chan struct{}, 1)
+	n.executed.Store(stored.index)
+	n.snapshots.n, n.peers.n, n.peers.wake, n.progress.wake = n, n, make(chan struct{}, 1), make(chan struct{}, 1)
 	dir, err := logDir(o.FS, o.Dir)
 	if err != nil {
 		return nil, err
 	}
-	n.log, err = raftlog.Open(raftlog.Options{FS: o.FS, Dir: dir, Start: stored.start, SegmentSize: o.SegmentSize, Log: o.Log,
-		Waited: o.Waited})
+	n.log, err = openLog(raftlog.Options{FS: o.FS, Dir: dir, SegmentSize: o.SegmentSize, Log: o.Log, Waited: o.Waited}, stored)
+	if damage, ok := errors.AsType[*journal.DamageError](err); ok && damage.Err == nil { // what cannot be read now may be sound
+		if leader := leaderOfMember(o); leader != "" {
+			return nil, &quorum.DamagedError{Leader: leader, Err: err}
+		}
+	}
 	if err != nil {
 		return nil, err
-	}
-	if last, err := n.log.LastIndex(); err != nil || last > 0 && last < stored.index {
-		// A copy was stored, but the log that it replaces was not cleared yet.
-		if first, _ := n.log.FirstIndex(); err == nil {
-			err = n.log.DeleteRange(first, last)
-		}
-		if err != nil {
-			return nil, errors.Join(err, n.log.Close())
-		}
 	}
 	if err := removeCopies(o.FS, o.Dir); err != nil {
 		return nil, errors.Join(err, n.log.Close())
@@ -116,9 +117,30 @@ func Open(o quorum.Options) (*Node, error) {
 	return n, nil
 }
 
+// openLog opens the log that continues a stored state.
+func openLog(o raftlog.Options, stored state) (*raftlog.Log, error) {
+	o.Start = stored.start
+	log, err := raftlog.Open(o)
+	if err != nil {
+		return nil, err
+	}
+	last, err := log.LastIndex()
+	if err == nil && last > 0 && last < stored.index {
+		// A copy was stored, but the log that it replaces was not cleared yet.
+		var first uint64
+		if first, err = log.FirstIndex(); err == nil {
+			err = log.DeleteRange(first, last)
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, log.Close())
+	}
+	return log, nil
+}
+
 // logDir creates the directory of the log.
 func logDir(fs disk.FS, in string) (string, error) {
-	dir := fs.PathJoin(in, "journal")
+	dir := fs.PathJoin(in, journal.DirName)
 	if err := fs.MkdirAll(dir, 0o700); err != nil {
 		return "", err
 	}
@@ -135,8 +157,11 @@ func (n *Node) Start(m quorum.Machine) error {
 			return err
 		}
 	}
-	n.mux = newMux(n, listener)
-	n.run(n.mux.accept)
+	conns := newMux(n, listener)
+	n.failed.Lock()
+	n.mux = conns
+	n.failed.Unlock()
+	n.run(conns.accept)
 	n.run(func() {
 		if err := n.join(); err != nil && !n.stopped() {
 			n.giveUp(err)
@@ -228,10 +253,10 @@ func (n *Node) begin(first *consensus.Configuration) error {
 	conf.Logger = logger
 	// Without pipelining: in v1.8.0 a sender waits for ever if the receiver of its pipeline ends during a request.
 	// Entries that gather meanwhile go into one request.
-	trans := consensus.NewNetworkTransportWithConfig(&consensus.NetworkTransportConfig{
+	trans := transport{consensus.NewNetworkTransportWithConfig(&consensus.NetworkTransportConfig{
 		Stream: n.mux.raft, MaxPool: 4, MaxRPCsInFlight: 1, Timeout: max(rpcTimeout, 3*n.o.Timeout), Logger: logger,
 		MsgpackUseNewTimeFormat: true,
-	})
+	}), n}
 	if first != nil && n.o.HasData {
 		// The present data precedes all later entries, as if it were the first entry.
 		n.applied = state{index: 1, term: 1, config: *first, configIndex: 1}
@@ -248,13 +273,13 @@ func (n *Node) begin(first *consensus.Configuration) error {
 	if err != nil {
 		return errors.Join(err, trans.Close())
 	}
-	n.failed.Lock()
-	n.raft, n.trans = r, trans
-	n.failed.Unlock()
+	n.trans = trans
+	n.raft.Store(r) // last, because it tells others that the rest is there
 	n.run(n.watchRole)
 	n.run(n.propose)
 	n.run(n.awaitFutures)
 	n.run(n.keepLease)
+	n.run(n.tell)
 	n.run(n.peers.watch)
 	if n.stopped() {
 		r.Shutdown()
@@ -270,10 +295,13 @@ func (n *Node) problem() error {
 }
 
 // consensus returns Raft, nil before the node takes part.
-func (n *Node) consensus() *consensus.Raft {
+func (n *Node) consensus() *consensus.Raft { return n.raft.Load() }
+
+// connections returns the mux, nil before Start.
+func (n *Node) connections() *mux {
 	n.failed.Lock()
 	defer n.failed.Unlock()
-	return n.raft
+	return n.mux
 }
 
 // proposed is an entry that Raft got, with its term.
@@ -295,7 +323,11 @@ func (n *Node) propose() {
 			}
 			continue
 		}
-		f := n.raft.ApplyLog(consensus.Log{Data: e.data}, 0)
+		if e.proof() {
+			n.run(func() { n.prove(e) })
+			continue
+		}
+		f := n.consensus().ApplyLog(consensus.Log{Data: e.data}, 0)
 		select {
 		case n.futures <- proposed{f, e.term}:
 		case <-n.stop:
@@ -341,12 +373,12 @@ func (n *Node) watchRole() {
 		}
 		return false
 	})
-	n.raft.RegisterObserver(observer)
-	defer n.raft.DeregisterObserver(observer)
+	n.consensus().RegisterObserver(observer)
+	defer n.consensus().DeregisterObserver(observer)
 	for {
 		n.takeRole()
 		select {
-		case <-n.raft.LeaderCh():
+		case <-n.consensus().LeaderCh():
 		case <-observed:
 		case <-n.recheck:
 		case <-n.stop:
@@ -359,7 +391,7 @@ func (n *Node) watchRole() {
 // takeRole gives the server its role in Raft.
 func (n *Node) takeRole() {
 	for !n.stopped() {
-		leads, term := n.raft.State() == consensus.Leader, n.raft.CurrentTerm()
+		leads, term := n.Elected(), n.consensus().CurrentTerm()
 		n.held.Lock()
 		lost := n.lost
 		n.held.Unlock()
@@ -374,11 +406,15 @@ func (n *Node) takeRole() {
 				return
 			}
 		case leads && !leading && !n.handing.Load():
-			if !n.lead(term) {
+			if n.elected = !n.lead(term); n.elected {
 				n.pause(n.o.Timeout / 20)
 			}
 			continue
 		default:
+			if n.elected && !leads {
+				n.elected = false
+				n.machine.Unelected()
+			}
 			return
 		}
 		if n.Err() != nil {
@@ -387,16 +423,22 @@ func (n *Node) takeRole() {
 	}
 }
 
+// Elected implements quorum.Node.
+func (n *Node) Elected() bool {
+	r := n.consensus()
+	return r != nil && r.State() == consensus.Leader
+}
+
 // lead makes the server lead in a term, and reports whether it does.
 func (n *Node) lead(term uint64) bool {
-	if n.raft.Barrier(n.o.Timeout).Error() != nil { // after it, all committed entries have been executed
+	if n.consensus().Barrier(n.o.Timeout).Error() != nil { // after it, all committed entries have been executed
 		return false
 	}
 	n.turn.Lock()
 	defer n.turn.Unlock()
 	n.held.Lock()
 	defer n.held.Unlock()
-	if n.lost || n.handing.Load() || n.raft.State() != consensus.Leader || n.raft.CurrentTerm() != term {
+	if n.lost || n.handing.Load() || n.consensus().State() != consensus.Leader || n.consensus().CurrentTerm() != term {
 		return false
 	}
 	n.machine.Lead(func() { n.proposals.begin(term, n.o.Quorum || n.handed == term) })
@@ -455,6 +497,7 @@ func (f *fsm) ApplyBatch(logs []*consensus.Log) []any {
 			n.giveUp(fmt.Errorf("entry %d of the group's journal: %w", l.Index, err))
 			break
 		}
+		n.executed.Store(l.Index)
 	}
 	n.machine.Told()
 	return make([]any, len(logs))
@@ -487,6 +530,7 @@ func (n *Node) take(l *consensus.Log) error {
 			return nil
 		}
 		n.applied.index, n.applied.term = l.Index, l.Term
+		defer n.progress.kick()
 		return n.committed(n.applied)
 	}
 	return n.do(l)
@@ -498,7 +542,11 @@ func (n *Node) do(l *consensus.Log) error {
 	n.applied.index, n.applied.term = l.Index, l.Term
 	switch l.Type {
 	case consensus.LogConfiguration:
-		n.applied.config, n.applied.configIndex = consensus.DecodeConfiguration(l.Data), l.Index
+		config, err := decodeConfiguration(l.Data)
+		if err != nil {
+			return err
+		}
+		n.applied.config, n.applied.configIndex = config, l.Index
 		n.kickRole()
 		if !n.leading.Load() { // a leader's state advances with its own entries
 			n.proposals.done(0, n.applied)
@@ -534,10 +582,11 @@ func (n *Node) keepLease() {
 // Dial connects to the server at an address, of this group or another one; that server's Options.Serve gets the connection. It
 // is closed with the node.
 func (n *Node) Dial(addr string, purpose peer.Purpose, timeout time.Duration) (*peer.Conn, error) {
-	if n.mux == nil {
+	m := n.connections()
+	if m == nil {
 		return nil, net.ErrClosed
 	}
-	return n.mux.dial(addr, purpose, timeout)
+	return m.dial(addr, purpose, timeout)
 }
 
 // Leave ends the node's part in the group: no entry is executed or appended any more. A leader first hands the lead
@@ -563,8 +612,8 @@ func (n *Node) leave() {
 		if r := n.consensus(); r != nil {
 			ended = r.Shutdown()
 		}
-		if n.mux != nil {
-			n.mux.close() // ends Raft's pending requests to peers, for which it waits
+		if m := n.connections(); m != nil {
+			m.close() // ends Raft's pending requests to peers, for which it waits
 		}
 		if ended != nil {
 			ended.Error()
@@ -582,10 +631,8 @@ func (n *Node) Close() error {
 
 // Status returns the state of the node and its group.
 func (n *Node) Status() quorum.Status {
-	n.failed.Lock()
-	r, failed := n.raft, n.failed.err
-	n.failed.Unlock()
-	s := quorum.Status{Addr: n.o.Addr, State: "joining", Err: failed}
+	r, failed := n.consensus(), n.problem()
+	s := quorum.Status{Addr: n.o.Addr, State: "joining", LogBytes: n.log.Size(), Err: failed}
 	switch {
 	case n.removed.Load():
 		s.State = "removed"
@@ -610,9 +657,10 @@ func (n *Node) Status() quorum.Status {
 	if f := r.GetConfiguration(); f.Error() == nil {
 		for _, m := range f.Configuration().Servers {
 			known := n.peers.known(string(m.ID))
-			known.Addr, known.Voter = string(m.ID), m.Suffrage == consensus.Voter
+			known.Addr, known.Voter, known.Added = string(m.ID), !isLearner(m), !waits(m)
 			if known.Addr == s.Addr {
 				known.Client, known.Sentinel, known.Online, known.Index = n.o.Client, n.o.Sentinel, true, s.Applied
+				known.LogBytes = s.LogBytes
 				if !known.Voter && s.State == "follower" {
 					s.State = "learner"
 				}
@@ -690,7 +738,7 @@ var errHanding = errors.New("the lead is being handed over already")
 
 // canLead returns nil if a server, or any other one if addr is "", may take the lead.
 func (n *Node) canLead(addr string) error {
-	f := n.raft.GetConfiguration()
+	f := n.consensus().GetConfiguration()
 	if err := f.Error(); err != nil {
 		return err
 	}

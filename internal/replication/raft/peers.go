@@ -3,7 +3,9 @@ package raft
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -40,9 +42,13 @@ type news struct {
 	Leader      string
 	HasData     bool
 	Index       uint64
+	LogBytes    int64         `json:",omitempty"`
 	Now         int64         // ns since 1970
 	Timeout     time.Duration // raft-timeout
 	Level       int           // the highest level of entries that it knows
+	// Recovery and Group are those of its group: see recoveryKey and groupKey.
+	Recovery uint64 `json:",omitempty"`
+	Group    uint64 `json:",omitempty"`
 	// Problem says why the server takes no part in the group any more.
 	Problem string `json:",omitempty"`
 	// Membership is the leader's answer about the asking server.
@@ -141,7 +147,8 @@ func coded(err error) error {
 func (p *peers) own() news {
 	n := p.n
 	a := news{Client: n.o.Client, Sentinel: n.o.Sentinel, HasData: n.o.HasData, Established: n.o.State != nil,
-		Now: time.Now().UnixNano(), Timeout: n.o.Timeout, Level: entryLevel}
+		Now: time.Now().UnixNano(), Timeout: n.o.Timeout, Level: entryLevel, Recovery: n.recovery(),
+		LogBytes: n.log.Size(), Group: n.number(groupKey)}
 	if err := n.problem(); err != nil {
 		a.Problem = err.Error()
 	}
@@ -187,7 +194,10 @@ func (p *peers) find() (first *consensus.Configuration, err error) {
 			return nil, errors.New("the group exists, and this server has data that does not belong to it: " +
 				"give it an empty directory")
 		case established && leader != "":
-			_, err := p.ask(leader, question{Join: n.o.Addr})
+			a, err := p.ask(leader, question{Join: n.o.Addr, From: n.o.Addr})
+			if err == nil && a.Recovery != 0 {
+				err = n.log.SetUint64(recoveryKey, a.Recovery)
+			}
 			if err == nil {
 				p.may.Store(true)
 				return nil, nil
@@ -233,23 +243,34 @@ func (p *peers) first() *consensus.Configuration {
 }
 
 // take adds an empty server to the group, also a former member that has lost its data. It does not count for
-// majorities until it has all data.
+// majorities until it has all data. A server that nobody has named never counts: it waits until it is added.
 func (p *peers) take(addr string) error {
+	if !isAddress(addr) {
+		return errAddress
+	}
 	return p.n.asLeader(func(r *consensus.Raft) error {
+		added := slices.Contains(p.n.o.Peers, addr) || p.autoJoin()
 		f := r.GetConfiguration()
 		if err := f.Error(); err != nil {
 			return err
 		}
 		for _, s := range f.Configuration().Servers {
-			if string(s.ID) == addr && s.Suffrage == consensus.Voter {
+			if string(s.ID) != addr {
+				continue
+			}
+			added = added || !waits(s)
+			if s.Suffrage == consensus.Voter {
 				p.n.o.Log.Warn("a server of the group has lost what it had; it learns again", "server", addr)
-				if err := r.RemoveServer(s.ID, 0, answerTimeout).Error(); err != nil {
+				if err := r.DemoteVoter(s.ID, 0, answerTimeout).Error(); err != nil {
 					return err
 				}
 			}
 		}
+		if !added {
+			p.n.o.Log.Info("a server has joined to learn; RAFT.ADD makes it count for majorities", "server", addr)
+		}
 		defer p.kick()
-		return r.AddNonvoter(consensus.ServerID(addr), consensus.ServerAddress(addr), 0, answerTimeout).Error()
+		return r.AddNonvoter(consensus.ServerID(addr), learnerAt(addr, added), 0, answerTimeout).Error()
 	})
 }
 
@@ -265,24 +286,28 @@ func (p *peers) watch() {
 	p.may.Store(true)
 	n := p.n
 	for !n.stopped() {
-		f := n.raft.GetConfiguration()
+		f := n.consensus().GetConfiguration()
 		next := newsEvery
 		if f.Error() == nil {
-			if slices.ContainsFunc(f.Configuration().Servers, isLearner) {
+			if slices.ContainsFunc(f.Configuration().Servers, func(s consensus.Server) bool { return isLearner(s) && p.mayVote(s) }) {
 				next /= 10 // soon, because without this vote the group tolerates fewer failures
 			}
 			var asking sync.WaitGroup
+			var group atomic.Uint64
 			for _, s := range f.Configuration().Servers {
 				if string(s.ID) != n.o.Addr {
 					asking.Go(func() {
-						if a, err := p.ask(string(s.Address), question{From: n.o.Addr}); err == nil {
+						if a, err := p.ask(string(s.ID), question{From: n.o.Addr}); err == nil {
 							n.heed(a.Membership)
+							group.CompareAndSwap(0, a.Group)
 						}
 					})
 				}
 			}
 			asking.Wait()
+			p.forget(f.Configuration())
 			if n.leading.Load() {
+				_ = n.identify(group.Load()) // if it fails, it is tried again
 				p.promote(n.config())
 			}
 			n.machine.Changed()
@@ -297,19 +322,63 @@ func (p *peers) watch() {
 
 func isLearner(s consensus.Server) bool { return s.Suffrage != consensus.Voter }
 
-// promote makes a learner of a configuration count for majorities if it has nearly all data. It promotes one at a
-// time, because a change of a configuration that is not the latest is refused.
+// waiting ends the address of a learner that has joined by itself, in Raft's configuration: it counts for majorities
+// only once it is added. Servers are dialled at their names, which are addresses too.
+const waiting = "?"
+
+// learnerAt returns the address for a learner in Raft's configuration.
+func learnerAt(addr string, added bool) consensus.ServerAddress {
+	if !added {
+		addr += waiting
+	}
+	return consensus.ServerAddress(addr)
+}
+
+// waits reports whether a server is a learner that nobody has added.
+func waits(s consensus.Server) bool {
+	return isLearner(s) && strings.HasSuffix(string(s.Address), waiting)
+}
+
+// mayVote reports whether a server is to count for majorities once it has all data. One that waits is let in by AutoJoin, also
+// if that changed after it had joined.
+func (p *peers) mayVote(s consensus.Server) bool { return !waits(s) || p.autoJoin() }
+
+func (p *peers) autoJoin() bool { return p.n.o.AutoJoin != nil && p.n.o.AutoJoin() }
+
+// promote makes a learner of a configuration count for majorities if it has nearly all data: it has executed it, and has
+// confirmed to this leader that its log is the same. It promotes one at a time, because a change of a configuration that is not
+// the latest is refused.
 func (p *peers) promote(c consensus.Configuration, index uint64) {
+	term, least := p.n.termOf(), p.n.consensus().CommitIndex()
+	least -= min(least, closeBy)
 	for _, s := range c.Servers {
 		m := p.known(string(s.ID))
-		if s.Suffrage == consensus.Voter || !m.Online || m.Index == 0 || m.Index+closeBy < p.n.raft.CommitIndex() {
+		f, ok := p.n.progress.known(s.ID, term)
+		if !isLearner(s) || !p.mayVote(s) || !m.Online || m.Index == 0 || m.Index < least || !ok || f.has < least {
 			continue
 		}
-		if err := p.n.raft.AddVoter(s.ID, s.Address, index, answerTimeout).Error(); err == nil {
+		if err := p.n.consensus().AddVoter(s.ID, learnerAt(string(s.ID), true), index, answerTimeout).Error(); err == nil {
 			p.n.o.Log.Info("a server counts for the group's majorities from now on", "server", string(s.ID))
 		}
 		return
 	}
+}
+
+// asked returns the addresses of the servers that have answered.
+func (p *peers) asked() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Collect(maps.Keys(p.seen))
+}
+
+// forget forgets the answers of servers that are no members. A server that has no configuration yet forgets none.
+func (p *peers) forget(c consensus.Configuration) {
+	if len(c.Servers) == 0 {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	maps.DeleteFunc(p.seen, func(addr string, _ contact) bool { return !isMember(c, addr) })
 }
 
 // known returns the last known state of a server.
@@ -317,6 +386,6 @@ func (p *peers) known(addr string) quorum.Member {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s, ok := p.seen[addr]
-	return quorum.Member{Client: s.Client, Sentinel: s.Sentinel, Index: s.Index,
+	return quorum.Member{Client: s.Client, Sentinel: s.Sentinel, Index: s.Index, LogBytes: s.LogBytes,
 		Online: ok && s.Problem == "" && time.Since(s.at) < fresh}
 }

@@ -97,15 +97,14 @@ func (s *snapshots) makeCopy(name string) (*consensus.SnapshotMeta, error) {
 	if err != nil {
 		return nil, err
 	}
-	var lsn uint64
-	whole := false
-	err = s.n.machine.Copy(file, func() { lsn, whole = s.n.proposals.cut() })
-	if err == nil && !whole {
+	var c *cut
+	err = s.n.machine.Copy(file, func() { c = s.n.proposals.cut() })
+	if err == nil && c == nil {
 		err = errors.New("the keyspace has only a part of an entry")
 	}
 	var at state
 	if err == nil {
-		at, err = s.n.settled(lsn)
+		at, err = s.n.await(c)
 	}
 	var info os.FileInfo
 	if err == nil {
@@ -191,6 +190,7 @@ func (f *fsm) Restore(r io.ReadCloser) error {
 	err := n.machine.Replace(r, func() {
 		n.applied = state{index: m.Index, term: m.Term, config: m.Configuration, configIndex: m.ConfigurationIndex}
 		n.proposals.done(0, n.applied)
+		n.executed.Store(m.Index)
 	})
 	if err != nil {
 		return err

@@ -49,11 +49,16 @@ func decodeState(b []byte) (s state, err error) {
 		*n, b = v, b[size:]
 	}
 	s.start.Seed = uint32(seed)
+	s.config, err = decodeConfiguration(b)
+	return s, err
+}
+
+// decodeConfiguration decodes a configuration of Raft.
+func decodeConfiguration(b []byte) (c consensus.Configuration, err error) {
 	defer func() {
 		if recover() != nil { // DecodeConfiguration panics on invalid input
 			err = errState
 		}
 	}()
-	s.config = consensus.DecodeConfiguration(b)
-	return s, nil
+	return consensus.DecodeConfiguration(b), nil
 }

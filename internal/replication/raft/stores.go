@@ -22,8 +22,21 @@ func (s stores) StoreLog(e *consensus.Log) error { return s.look(s.Log.StoreLog(
 // StoreLogs implements consensus.LogStore.
 func (s stores) StoreLogs(logs []*consensus.Log) error { return s.look(s.Log.StoreLogs(logs)) }
 
-// DeleteRange implements consensus.LogStore.
-func (s stores) DeleteRange(min, max uint64) error { return s.look(s.Log.DeleteRange(min, max)) }
+// DeleteRange implements consensus.LogStore. Raft deletes all entries, which a copy replaces, or those that contradict
+// the leader's, which are never committed. If this server has executed these, it belongs to another group, such as one
+// before a recovery.
+func (s stores) DeleteRange(min, max uint64) error {
+	first, _ := s.FirstIndex()
+	if last, _ := s.LastIndex(); min > first && max >= last && min <= s.n.executed.Load() {
+		err := fmt.Errorf("entry %d of the leader contradicts one that the group has agreed on: the server belongs to another "+
+			"group, or to a former one; give it an empty directory", min)
+		if !s.n.full.Swap(true) {
+			s.n.giveUp(err)
+		}
+		return err
+	}
+	return s.look(s.Log.DeleteRange(min, max))
+}
 
 // Set implements consensus.StableStore.
 func (s stores) Set(key, value []byte) error { return s.look(s.Log.Set(key, value)) }

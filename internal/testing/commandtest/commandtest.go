@@ -89,7 +89,7 @@ func Named(t testing.TB, name string) *command.Command {
 type client struct{}
 
 func (client) Block(*command.Ctx, command.Block) { panic("commandtest: a client that cannot wait") }
-func (client) Await(*command.Ctx, int64, command.Reply) func(command.Reply) {
+func (client) Await(*command.Ctx, int64, command.Reply, func()) func(command.Reply) {
 	panic("commandtest: a client that cannot wait")
 }
 func (client) Offload(*command.Ctx, command.Way) bool          { return false }

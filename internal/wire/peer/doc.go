@@ -1,8 +1,9 @@
 // Package peer implements the protocol of connections between servers, which arrive at raft-addr.
 //
 // A connection starts with a hello: the versions of this protocol that the dialling server speaks, the purpose of
-// the connection, and a list of fields for authentication, which is empty so far. The other server answers with the
-// version that both speak, or refuses with a code and a text. Hellos and answers have the same form:
+// the connection, and fields for authentication. The other server answers with the version that both speak, or refuses
+// with a code and a text. With a secret (raft-secret) a second hello and a second answer follow, with proofs that the
+// servers know it (secret.go). Hellos and answers have the same form:
 //
 //	magic   4 bytes, 0xA7 'a' 'r' 'p'
 //	size    4 bytes, big-endian, of the fields: at most 64 KiB

@@ -14,6 +14,7 @@ const (
 	BadPurpose  Code = "purpose"      // the server has no connections of this purpose
 	Again       Code = "again"        // something has changed meanwhile; the question may be repeated
 	Refused     Code = "refused"      // the question is wrong; the text is for the client
+	Untrusted   Code = "untrusted"    // the server does not prove that it may connect
 )
 
 // Error implements error.

@@ -44,6 +44,9 @@ type Hello struct {
 	Min, Max uint64 // versions
 	Purpose  Purpose
 	Auth     []Field
+	// From is the dialling server's name, its raft-addr; "" if it belongs to no group, or to an old version. Nothing
+	// proves it.
+	From string
 }
 
 // Field is a name and a value.
@@ -70,6 +73,7 @@ const (
 	helloMax
 	helloPurpose
 	helloAuth
+	helloFrom
 )
 
 const (
@@ -87,7 +91,11 @@ func (h *Hello) Append(b []byte) []byte {
 		b = appendNumberField(b, helloMin, h.Min)
 		b = appendNumberField(b, helloMax, h.Max)
 		b = appendField(b, helloPurpose, []byte(h.Purpose))
-		return appendAuth(b, helloAuth, h.Auth)
+		b = appendAuth(b, helloAuth, h.Auth)
+		if h.From != "" {
+			b = appendField(b, helloFrom, []byte(h.From))
+		}
+		return b
 	})
 }
 
@@ -103,6 +111,8 @@ func ReadHello(r io.Reader) (h Hello, err error) {
 			h.Purpose = Purpose(value)
 		case helloAuth:
 			h.Auth, err = addAuth(h.Auth, value)
+		case helloFrom:
+			h.From = string(value)
 		}
 		return err
 	})
@@ -143,11 +153,17 @@ func ReadAnswer(r io.Reader) (a Answer, err error) {
 	return a, err
 }
 
-// Open sends a hello and reads the answer, until the deadline at most. The error is ErrOld if the other server does not know
-// hellos, and an *Error if it refuses. The caller closes raw if there is an error.
-func Open(raw net.Conn, purpose Purpose, auth []Field, deadline time.Time) (*Conn, error) {
+// Open sends a hello of the server from to the server with the address to, and reads the answer, until the deadline at most.
+// With a secret, both servers prove that they know it. The error is ErrOld if the other server does not know hellos, and an
+// *Error if it refuses or proves nothing. The caller closes raw if there is an error.
+func Open(raw net.Conn, purpose Purpose, from, to, secret string, deadline time.Time) (*Conn, error) {
 	raw.SetDeadline(deadline)
-	h := Hello{Min: MinVersion, Max: MaxVersion, Purpose: purpose, Auth: auth}
+	h := Hello{Min: MinVersion, Max: MaxVersion, Purpose: purpose, From: from}
+	var asked []byte
+	if secret != "" {
+		asked = newNonce()
+		h.Auth = []Field{{authTo, []byte(to)}, {authNonce, asked}}
+	}
 	_, err := raw.Write(h.Append(nil))
 	var a Answer
 	if err == nil {
@@ -165,28 +181,52 @@ func Open(raw net.Conn, purpose Purpose, auth []Field, deadline time.Time) (*Con
 	case a.Version < h.Min || a.Version > h.Max:
 		return nil, fmt.Errorf("%w: version %d was chosen", errHello, a.Version)
 	}
+	if secret != "" {
+		if err := prove(raw, secret, transcript{purpose, to, asked, authOf(a.Auth, authNonce)}); err != nil {
+			return nil, err
+		}
+	}
 	raw.SetDeadline(time.Time{})
 	return NewConn(raw, purpose, a.Version, nil, nil), nil
 }
 
-// Accept reads a hello, until the deadline at most, and answers it. begin is the part that was already read. check
-// returns the reason to refuse the hello; nil accepts it.
-func Accept(raw net.Conn, begin []byte, check func(*Hello) error, deadline time.Time) (*Conn, error) {
+// Accept reads a hello, until the deadline at most, and answers it as the server with an address. begin is the part that was
+// already read. check returns the reason to refuse the hello; nil accepts it. With a secret, the dialling server must prove
+// that it knows it and means this server.
+func Accept(raw net.Conn, begin []byte, addr, secret string, check func(*Hello) error, deadline time.Time) (*Conn, error) {
 	raw.SetDeadline(deadline)
 	h, err := ReadHello(&prefixed{begin, raw})
 	if err != nil {
 		return nil, err
 	}
 	a := Answer{Version: min(h.Max, MaxVersion), Min: MinVersion, Max: MaxVersion}
+	t := transcript{purpose: h.Purpose, to: string(authOf(h.Auth, authTo)), asked: authOf(h.Auth, authNonce)}
 	var refusal error
-	if a.Version < max(h.Min, MinVersion) {
+	switch {
+	case a.Version < max(h.Min, MinVersion):
 		refusal = &Error{BadVersion, fmt.Sprintf("the versions of the servers' protocols differ: %d to %d, and %d to %d here",
 			h.Min, h.Max, MinVersion, MaxVersion)}
-	} else {
+	case secret != "" && len(t.asked) != nonceSize:
+		refusal = errNoSecret
+	default:
 		refusal = check(&h)
 	}
+	if refusal == nil && secret != "" {
+		refusal = t.isFor(addr, raw)
+	}
+	if refusal == nil && secret != "" {
+		t.given = newNonce()
+		a.Auth = []Field{{authNonce, t.given}}
+		if _, err := raw.Write(a.Append(nil)); err != nil {
+			return nil, err
+		}
+		if refusal, err = proven(raw, secret, t); err != nil {
+			return nil, err
+		}
+		a.Auth = []Field{{authProof, t.proof(secret, accepting)}}
+	}
 	if refusal != nil {
-		a.Version, a.Refusal = 0, asError(refusal)
+		a.Version, a.Refusal, a.Auth = 0, asError(refusal), nil
 	}
 	if _, err := raw.Write(a.Append(nil)); err != nil || refusal != nil {
 		return nil, errors.Join(err, refusal)

@@ -22,7 +22,7 @@ func soon() time.Time { return time.Now().Add(testTimeout) }
 
 func TestHellosAreReadAsTheyWereWritten(t *testing.T) {
 	for _, h := range []Hello{
-		{Min: 1, Max: 1, Purpose: Raft},
+		{Min: 1, Max: 1, Purpose: Raft, From: "10.0.0.1:16379"},
 		{Min: 3, Max: 300, Purpose: "something new", Auth: []Field{{"method", []byte("hmac")}, {"nonce", []byte{0, 1}}}},
 		{},
 	} {
@@ -49,6 +49,8 @@ func TestHellosAreReadAsTheyWereWritten(t *testing.T) {
 func TestTheFormOfAHello(t *testing.T) {
 	h := Hello{Min: 1, Max: 2, Purpose: "raft", Auth: []Field{{"k", []byte("v")}}}
 	require.Equal(t, "\xa7arp\x00\x00\x00\x11"+"\x01\x01\x01"+"\x02\x01\x02"+"\x03\x04raft"+"\x04\x03\x01kv", string(h.Append(nil)))
+	h = Hello{From: "a:1"}
+	require.Equal(t, "\xa7arp\x00\x00\x00\x0d"+"\x01\x01\x00"+"\x02\x01\x00"+"\x03\x00"+"\x05\x03a:1", string(h.Append(nil)))
 	a := Answer{Version: 1, Min: 1, Max: 1, Refusal: Error{"c", "t"}}
 	require.Equal(t, "\xa7arp\x00\x00\x00\x0f"+"\x01\x01\x01"+"\x02\x01\x01"+"\x03\x01\x01"+"\x04\x01c"+"\x05\x01t", string(a.Append(nil)))
 }
@@ -91,7 +93,13 @@ func TestBrokenHellosAreRefused(t *testing.T) {
 }
 
 // pair returns the results of Open and of Accept at the ends of a connection.
-func pair(t *testing.T, purpose Purpose, auth []Field, check func(*Hello) error) (opened, accepted *Conn, failed, refused error) {
+func pair(t *testing.T, purpose Purpose, check func(*Hello) error) (opened, accepted *Conn, failed, refused error) {
+	return pairWith(t, purpose, "", "", check)
+}
+
+// pairWith is pair for ends with secrets.
+func pairWith(t *testing.T, purpose Purpose, dialling, accepting string, check func(*Hello) error) (opened, accepted *Conn,
+	failed, refused error) {
 	here, there := memconn.Pipe(1 << 20)
 	t.Cleanup(func() {
 		here.Close()
@@ -102,17 +110,20 @@ func pair(t *testing.T, purpose Purpose, auth []Field, check func(*Hello) error)
 		defer close(done)
 		var first [1]byte
 		_, _ = there.Read(first[:])
-		accepted, refused = Accept(there, first[:], check, soon())
+		if accepted, refused = Accept(there, first[:], "x:1", accepting, check, soon()); refused != nil {
+			there.Close()
+		}
 	}()
-	opened, failed = Open(here, purpose, auth, soon())
+	if opened, failed = Open(here, purpose, "", "x:1", dialling, soon()); failed != nil {
+		here.Close()
+	}
 	<-done
 	return opened, accepted, failed, refused
 }
 
 func TestAHelloIsAcceptedOrRefused(t *testing.T) {
-	auth := []Field{{"name", []byte("value")}}
-	opened, accepted, failed, refused := pair(t, Forward, auth, func(h *Hello) error {
-		require.Equal(t, auth, h.Auth)
+	opened, accepted, failed, refused := pair(t, Forward, func(h *Hello) error {
+		require.Equal(t, Forward, h.Purpose)
 		return nil
 	})
 	require.NoError(t, errors.Join(failed, refused))
@@ -120,11 +131,11 @@ func TestAHelloIsAcceptedOrRefused(t *testing.T) {
 		require.Equal(t, Forward, c.Purpose())
 		require.EqualValues(t, MaxVersion, c.Version())
 	}
-	_, _, failed, refused = pair(t, "x", nil, func(*Hello) error { return &Error{BadPurpose, "no such purpose"} })
+	_, _, failed, refused = pair(t, "x", func(*Hello) error { return &Error{BadPurpose, "no such purpose"} })
 	require.ErrorIs(t, failed, BadPurpose)
 	require.EqualError(t, failed, "no such purpose")
 	require.ErrorIs(t, refused, BadPurpose)
-	_, _, failed, _ = pair(t, "x", nil, func(*Hello) error { return errors.New("for a reason") })
+	_, _, failed, _ = pair(t, "x", func(*Hello) error { return errors.New("for a reason") })
 	require.EqualError(t, failed, "for a reason")
 	require.NotErrorIs(t, failed, BadPurpose)
 	require.NotErrorIs(t, failed, ErrOld)
@@ -138,7 +149,7 @@ func TestTheVersionIsTheHighestThatBothSpeak(t *testing.T) {
 		h := Hello{Min: c.min, Max: c.max, Purpose: Raft}
 		_, err := here.Write(h.Append(nil))
 		require.NoError(t, err)
-		_, err = Accept(there, nil, func(*Hello) error { return nil }, soon())
+		_, err = Accept(there, nil, "", "", func(*Hello) error { return nil }, soon())
 		a, failed := ReadAnswer(here)
 		require.NoError(t, failed)
 		require.Equal(t, c.want, a.Version)
@@ -162,7 +173,7 @@ func answers(t *testing.T, sent string, closes bool, deadline time.Time) error {
 	if closes {
 		there.Close()
 	}
-	_, err = Open(here, Raft, nil, deadline)
+	_, err = Open(here, Raft, "", "", "", deadline)
 	require.Error(t, err)
 	return err
 }
@@ -182,7 +193,7 @@ func TestOldServersAreRecognized(t *testing.T) {
 	here, there := net.Pipe()
 	there.Close()
 	here.Close()
-	_, err = Open(here, Raft, nil, soon())
+	_, err = Open(here, Raft, "", "", "", soon())
 	require.Error(t, err)
 }
 

@@ -183,6 +183,11 @@ func Arguments(min, max int) cobra.PositionalArgs {
 	}
 }
 
+// AsksForHelp reports whether the arguments of a command that parses them itself ask for help.
+func AsksForHelp(args []string) bool {
+	return len(args) == 1 && (args[0] == "--help" || args[0] == "-h")
+}
+
 // serverFlags select the server.
 type serverFlags struct {
 	host, socket, user, password string

@@ -100,8 +100,8 @@ func TestPressure(t *testing.T) {
 		{line: "pressure put q 'th ree' --json", stdout: "{\"put\":1}\n"},
 		{line: "pressure info q", stdout: "re:^length\t3\nbound\t3\nclosed\tno\nproducer\t.*_pid\\d+_\\d+\nproducer free\tyes\nconsumer\t.*\nconsumer free\tyes\n" +
 			"produced messages\t4\nproduced bytes\t12\nconsumed messages\t1\nconsumed bytes\t3\n" +
-			"blocked producers\t0\nblocked consumers\t0\nreserved\t0\nredelivered\t0\n$"},
-		{line: "pressure info q --json", stdout: `re:^{"length":3,"bound":3,"closed":false,"producer":"[^"]*",.*"redelivered":0}` + "\n$"},
+			"blocked producers\t0\nblocked consumers\t0\nreserved\t0\nredelivered\t0\ndelayed\t0\ndead\t0\nschedules\t0\n$"},
+		{line: "pressure info q --json", stdout: `re:^{"length":3,"bound":3,"closed":false,"producer":"[^"]*",.*"redelivered":0,"delayed":0,"dead":0,"schedules":0}` + "\n$"},
 		{line: "pressure get q --count 2 -0", stdout: "\x00two\x00"},
 		{line: "pressure get none", code: 1, stderr: "atomredis: pressure: open \"none\": the queue does not exist\n"},
 		{line: "pressure get none --wait --timeout 20ms", code: 1, stderr: "atomredis: pressure: open \"none\": timed out\n"},
@@ -272,7 +272,7 @@ func TestHelp(t *testing.T) {
 		}
 		require.NotEmpty(t, c.Example, c.CommandPath())
 		for _, line := range strings.Split(c.Example, "\n") {
-			require.Regexp(t, `^  (.*\| )?atomredis (atom|cli|cluster|completion|man|pressure|skein|top) `, line)
+			require.Regexp(t, `^  (.*\| )?atomredis (atom|changes|cli|cluster|completion|man|pressure|skein|top) `, line)
 		}
 		var stdout, stderr bytes.Buffer
 		args := append(strings.Fields(c.CommandPath())[1:], "--help")

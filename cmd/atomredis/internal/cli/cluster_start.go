@@ -34,9 +34,10 @@ const (
 
 func (a *app) clusterStart() *cobra.Command {
 	var dir string
-	var shards int
-	c := &cobra.Command{Use: "start [--dir DIR] [--shards N]", Short: "run a group of three servers on this machine, to try it",
-		Long: `Runs three servers on 127.0.0.1 that share a journal. They listen on the first free ports from 7001 on, and
+	var shards, port int
+	c := &cobra.Command{Use: "start [--dir DIR] [--shards N] [--port PORT]",
+		Short: "run a group of three servers on this machine, to try it",
+		Long: `Runs three servers on 127.0.0.1 that share a journal. They listen on the first free ports from PORT on (7001), and
 for each other on ports 10000 above. Data, configuration files and logs are in the directory; with the same
 directory the same servers start again. A server that ends is started again. An interrupt ends all of them.
 
@@ -48,20 +49,24 @@ with equal parts of the slots.`,
 			if shards < 1 || shards > maxShards {
 				return Usagef("there can be 1 to %d shards", maxShards)
 			}
-			return a.runCluster(c.Context(), dir, shards)
+			if port < 1 || port+raftOffset > 65535 {
+				return Usagef("the port can be 1 to %d", 65535-raftOffset)
+			}
+			return a.runCluster(c.Context(), dir, shards, port)
 		}}
 	c.Flags().StringVar(&dir, "dir", "cluster", "directory of the data")
 	c.Flags().IntVar(&shards, "shards", 1, "number of shards, if the directory has none yet")
+	c.Flags().IntVarP(&port, "port", "p", firstPort, "the first `port`, if the directory has no servers yet")
 	return c
 }
 
 // runCluster runs the servers until ctx ends.
-func (a *app) runCluster(ctx context.Context, dir string, shards int) error {
+func (a *app) runCluster(ctx context.Context, dir string, shards, port int) error {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return err
 	}
-	groups, err := clusterPorts(dir, shards)
+	groups, err := clusterPorts(dir, shards, port)
 	if err != nil {
 		return err
 	}
@@ -188,8 +193,8 @@ func meet(ctx context.Context, leaders []int) error {
 }
 
 // clusterPorts returns the ports of the servers in a directory, by shard. It creates the directory for new servers if
-// it does not exist.
-func clusterPorts(dir string, shards int) (groups [][]int, err error) {
+// it does not exist, and gives them the free ports from first on.
+func clusterPorts(dir string, shards, first int) (groups [][]int, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -208,7 +213,7 @@ func clusterPorts(dir string, shards int) (groups [][]int, err error) {
 		return nil, fmt.Errorf("%s has %d servers, and not %d for each shard", dir, len(ports), clusterSize)
 	}
 	if len(ports) == 0 {
-		for port := firstPort; len(ports) < clusterSize*shards; port++ {
+		for port := first; len(ports) < clusterSize*shards; port++ {
 			if port+raftOffset > 65535 {
 				return nil, errors.New("there are no free ports")
 			}

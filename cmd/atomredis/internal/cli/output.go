@@ -32,6 +32,15 @@ func (a *app) table(header []string, rows [][]string) error {
 	return a.out.Flush()
 }
 
+// titledTable is a table that has its header also when it is not written to a terminal.
+func (a *app) titledTable(header []string, rows [][]string) error {
+	if !a.terminal {
+		titles := strings.Split(strings.ToUpper(strings.Join(header, "\t")), "\t")
+		rows = append([][]string{titles}, rows...)
+	}
+	return a.table(header, rows)
+}
+
 // cells quotes cells that would break a table.
 func cells(row []string) []string {
 	quoted := make([]string, len(row))

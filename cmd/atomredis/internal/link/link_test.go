@@ -38,6 +38,8 @@ func scripted(t *testing.T, replies ...string) *Link {
 			}
 			io.WriteString(there, reply)
 		}
+		there.(*net.TCPConn).CloseWrite() // closing it with unread bytes would be no end, but a reset
+		io.Copy(io.Discard, in)
 	}()
 	return New(here, time.Minute)
 }

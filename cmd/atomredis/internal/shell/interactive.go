@@ -172,7 +172,7 @@ func secret(line string) bool {
 	case "acl":
 		return has("setuser")
 	case "config":
-		return has("auth", "pass")
+		return has("auth", "pass", "secret")
 	case "hello", "migrate":
 		return has("auth")
 	case "sentinel":

@@ -226,7 +226,8 @@ func TestSecretsAreNotKept(t *testing.T) {
 	for line, want := range map[string]bool{
 		"AUTH secret": true, "3 auth secret": true, "acl setuser bob on >secret": true, "acl list": false,
 		"config set requirepass secret": true, "config set maxmemory 1gb": false, "config set timeout 1 masterauth x": true,
-		"hello 3 AUTH me secret": true, "hello 3": false, "migrate h 1 k 0 1 AUTH secret": true, "set auth 1": false,
+		"config set raft-secret x": true,
+		"hello 3 AUTH me secret":   true, "hello 3": false, "migrate h 1 k 0 1 AUTH secret": true, "set auth 1": false,
 		"auth \"unfinished": true, "": false,
 	} {
 		require.Equal(t, want, secret(line), line)

@@ -8,13 +8,14 @@ import slow from "./slow.js";
 import keys from "./keys.js";
 import search from "./search.js";
 import { pressure, atom, spiderq, skein, perper } from "./systems.js";
+import group from "./group.js";
 import shell from "./shell.js";
 
 // A view has a title, its topics, and mount(root, param), which fills root. mount returns on (handlers of events by
 // topic), query (parameters of the stream), and end.
-const views = { overview, clients, slow, keys, search, pressure, atom, spiderq, skein, perper, shell };
+const views = { overview, clients, slow, keys, search, pressure, atom, spiderq, skein, perper, group, shell };
 
-const systems = ["search", "pressure", "atom", "spiderq", "skein", "perper"];
+const systems = ["search", "pressure", "atom", "spiderq", "skein", "perper", "group"];
 
 const root = $("#view");
 let open = { name: "", mounted: null };
@@ -84,7 +85,7 @@ function listen() {
   mine.onopen = () => $("#status").classList.remove("lost");
 }
 
-// offer shows the systems in the menu that have data, or all if the user may not ask.
+// offer shows the systems in the menu that have data, and the group of a server that belongs to one, or all if the user may not ask.
 function offer(sample) {
   for (const a of document.querySelectorAll("nav a")) {
     const name = a.dataset.view;

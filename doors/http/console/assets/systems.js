@@ -111,9 +111,10 @@ export const pressure = listing("Pressure", "pressure", [
   ["producer", (i) => (i.producer_free ? h("span", { class: "dim" }, "free") : show(i.producer || "?"))],
     ["consumer", (i) => (i.consumer_free ? h("span", { class: "dim" }, "free") : show(i.consumer || "?"))],
   ["waiting to put", (i) => i.blocked_producers || "", "n"], ["to get", (i) => i.blocked_consumers || "", "n"],
-    ["reserved", (i) => i.reserved || "", "n"], ["redelivered", (i) => i.redelivered || "", "n"], ["closed", (i) => flag(i.closed)],
+    ["reserved", (i) => i.reserved || "", "n"], ["redelivered", (i) => i.redelivered || "", "n"],
+    ["delayed", (i) => i.delayed || "", "n"], ["dead", (i) => i.dead || "", "n"], ["closed", (i) => flag(i.closed)],
 ], "queue", (box, name) => {
-  const depth = plot("Messages", [["messages", count], ["reserved", count]]),
+  const depth = plot("Messages", [["messages", count], ["reserved", count], ["delayed", count], ["dead", count]]),
     flow = plot("Messages per second", [["put", count], ["taken", count]]);
   const known = h("div", { class: "panel" }), key = "__pressure__:" + name;
   box.append(h("div", { class: "plots" }, depth, flow), known);
@@ -122,18 +123,21 @@ export const pressure = listing("Pressure", "pressure", [
     return table([["", (r) => r[0], "n"], ["message", (r) => show(r[1].slice(0, 500)) + (r[1].length > 500 ? " …" : ""), "wide mono"],
       ["length", (r) => size(r[1].length), "n"]], part.reverse().map((m, n) => [from + n + 1, m]));
   });
-  may(["PRESSURE.PUT", name, "x"], ["PRESSURE.CLOSE", name], ["PRESSURE.DELETE", name]).then(([put, close, del]) => {
-    if (!put && !close && !del) return;
+  may(["PRESSURE.PUT", name, "x"], ["PRESSURE.CLOSE", name], ["PRESSURE.DELETE", name],
+    ["PRESSURE.RETRY", name, "ALL"]).then(([put, close, del, retry]) => {
+    if (!put && !close && !del && !retry) return;
     box.append(h("div", { class: "panel" },
       put && form("put", [["value", "message"]],
       async (f) => { const n = await call("PRESSURE.PUT", name, f.value, "TIMEOUT", 1000); return n ? "put" : "the queue is full"; },
       "Put"),
       h("div", { class: "bar" }, close && sure("close the queue", () => call("PRESSURE.CLOSE", name, "TIMEOUT", 1000)),
+        retry && sure("put dead messages back", () => call("PRESSURE.RETRY", name, "ALL")),
         del && sure("delete the queue", () => call("PRESSURE.DELETE", name, "TIMEOUT", 1000)))));
   });
   return {
     update(i, all) {
-      depth.set([times(all), all.map((s) => s.length), all.map((s) => s.reserved)]);
+      depth.set([times(all), all.map((s) => s.length), all.map((s) => s.reserved), all.map((s) => s.delayed),
+        all.map((s) => s.dead)]);
       flow.set([times(all), rates(all, "produced_messages"), rates(all, "consumed_messages")]);
       known.replaceChildren(facts([["producer",
         (i.producer ? show(i.producer) : "none yet") + (i.producer_free ? " (the role is free)" : " has the role")],

@@ -1,0 +1,75 @@
+// The server's group: its members and their state, changes of the members, and the shards of the cluster.
+import { h, show, fromText, whole, size, call, may, plain, list, fields, isError, problem, facts, table, swap, sure } from "./lib.js";
+
+// members returns the members of a status with their roles.
+const members = (status) => list(status.members).map(fields).map((m) => ({ ...m,
+  role: m.addr === status.leader ? "leader" : m.voter ? "follower" : m.added ? "learner" : "learner, not added" }));
+
+// ranges returns the first and last slots in turn as text.
+const ranges = (ends) => ends.reduce((all, first, i) => (i % 2 ? all : [...all, first === ends[i + 1] ? first : first + "–" + ends[i + 1]]), [])
+  .join(", ") || "none";
+
+export default {
+  title: "Group",
+  topics: ["group"],
+  mount(root) {
+    const about = h("div"), shards = h("div"), out = h("output", { role: "status" });
+    const addr = h("input", { "aria-label": "raft-addr", placeholder: "raft-addr: host:port", autocapitalize: "off", spellcheck: "false", class: "mono" });
+    const later = h("input", { type: "checkbox" });
+    let rows = table([], []), allowed = [false, false, false];
+    const buttons = new Map(); // by action and address: a button keeps its state between samples
+
+    // change executes a command that changes the group.
+    async function change(done, ...words) {
+      out.textContent = "";
+      await call(...words);
+      out.textContent = done;
+    }
+    function button(label, m, act) {
+      const key = label + " " + m.addr;
+      if (!buttons.has(key)) buttons.set(key, h("span", { "data-server": show(m.addr) }, sure(label, act)));
+      return buttons.get(key);
+    }
+    const actions = (m) => [
+      allowed[0] && m.role === "follower" && button("make it lead", m, () => change(show(m.addr) + " gets the lead.", "RAFT.TRANSFER", m.addr)),
+      allowed[1] && button("remove", m, () => change(show(m.addr) + " is removed.", "RAFT.REMOVE", m.addr))];
+    const add = sure("add the server", () => {
+      const name = fromText(addr.value.trim());
+      return change(show(name) + " is added, and votes once it has all data.", "RAFT.ADD", name, ...(later.checked ? [] : ["ONLINE"]));
+    });
+    const form = h("div", { class: "panel", hidden: true }, h("div", { class: "bar" }, addr, h("label", null, later, " it starts later"), add));
+    root.append(about, h("h2", null, "Members"), rows, form, out, shards);
+    may(["RAFT.TRANSFER"], ["RAFT.REMOVE", "127.0.0.1:1"], ["RAFT.ADD", "127.0.0.1:1"]).then((may) => {
+      allowed = may;
+      form.hidden = !may[2];
+    });
+
+    function update(sample) {
+      if (isError(sample) || isError(sample.status)) return about.replaceChildren(problem(isError(sample) ? sample : sample.status));
+      const status = fields(sample.status), all = members(status);
+      const voters = all.filter((m) => m.voter);
+      about.replaceChildren(h("div", { class: "panel" }, facts([["this server", show(status.addr)], ["state", show(status.state)],
+        ["leader", status.leader ? show(status.leader) : h("span", { class: "error" }, "none")], ["term", whole(status.term)],
+        ["committed", whole(status["commit-index"])], ["voters online", whole(voters.filter((m) => m.online).length) + " of " + whole(voters.length)],
+        ...(status.problem ? [["problem", h("span", { class: "error" }, show(status.problem))]] : [])], "inline")));
+      const focused = document.activeElement;
+      rows = swap(rows, table([["raft-addr", (m) => show(m.addr), "mono"], ["for clients", (m) => show(m.client), "mono"], ["role", (m) => m.role],
+        ["online", (m) => (m.online ? "yes" : h("span", { class: "error" }, "no"))], ["lag", (m) => whole(m.lag), "n"],
+        ["log", (m) => (m["log-bytes"] ? size(m["log-bytes"]) : "–"), "n"], ...(allowed[0] || allowed[1] ? [["", actions]] : [])], all));
+      if (rows.contains(focused)) focused.focus({ preventScroll: true });
+      if (sample.shards !== undefined) drawShards(sample.shards);
+    }
+
+    function drawShards(reply) {
+      shards.replaceChildren(h("h2", null, "Shards"), isError(reply) ? problem(reply) : table([
+        ["slots", (s) => ranges(s.slots), "wide"], ["number", (s) => whole(s.slots.reduce((n, end, i) => n + (i % 2 ? end + 1 : -end), 0)), "n"],
+        ["leader", (s) => s.leader || h("span", { class: "error" }, "none"), "mono"],
+        ["online", (s) => whole(s.nodes.filter((n) => n.health === "online").length) + " of " + whole(s.nodes.length), "n"],
+      ], list(reply).map(fields).map((s) => {
+        const nodes = list(s.nodes).map(fields), leader = nodes.find((n) => n.role === "master");
+        return { slots: list(s.slots).map(plain), nodes, leader: leader && show(leader.ip + ":" + (leader.port || leader["tls-port"])) };
+      })));
+    }
+    return { on: { group: update } };
+  },
+};
