@@ -67,6 +67,10 @@ type (
 	Error = memory.Error
 	// Message is a published message; Pattern is the subscriber's pattern that matched Channel.
 	Message = memory.Message
+	// Change is one change of the data; see DB.Changes.
+	Change = memory.Change
+	// Changed is a command of a Change.
+	Changed = memory.Changed
 	// Command is a command of the program, for DB.Handle.
 	Command = memory.Command
 	// CommandFlags are facts about a Command.

@@ -6,11 +6,13 @@ import (
 	"time"
 
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/internal/changes"
 	"github.com/atomredis/atomredis/internal/clients"
 	"github.com/atomredis/atomredis/internal/clients/acl"
 	"github.com/atomredis/atomredis/internal/clients/pubsub"
 	"github.com/atomredis/atomredis/internal/command"
 	aclcommands "github.com/atomredis/atomredis/internal/commands/acl"
+	changescommands "github.com/atomredis/atomredis/internal/commands/changes"
 	clustercommands "github.com/atomredis/atomredis/internal/commands/cluster"
 	"github.com/atomredis/atomredis/internal/commands/connection"
 	"github.com/atomredis/atomredis/internal/commands/hashes"
@@ -38,6 +40,7 @@ import (
 var (
 	_ aclcommands.Host           = (*Server)(nil)
 	_ aclcommands.Client         = (*session.Session)(nil)
+	_ changescommands.Host       = (*Server)(nil)
 	_ clustercommands.Host       = (*Server)(nil)
 	_ clustercommands.Client     = (*session.Session)(nil)
 	_ connection.Host            = (*Server)(nil)
@@ -196,6 +199,9 @@ func (srv *Server) FixReplyBuffers(fixed bool) { srv.sessions.ReplyBuffers.Fixed
 
 // EvictsClients implements servercommands.Debugger.
 func (srv *Server) EvictsClients() bool { return srv.sessions.Limits.Clients.Load() != 0 }
+
+// Changes implements changescommands.Host.
+func (srv *Server) Changes() *changes.Feed { return srv.changes }
 
 // Role returns the server's role as clients see it.
 func (srv *Server) Role() string {

@@ -18,6 +18,7 @@ import (
 	"github.com/atomredis/atomredis/internal/clients/acl"
 	"github.com/atomredis/atomredis/internal/clients/pubsub"
 	"github.com/atomredis/atomredis/internal/command"
+	changescommands "github.com/atomredis/atomredis/internal/commands/changes"
 	"github.com/atomredis/atomredis/internal/commands/search"
 	servercommands "github.com/atomredis/atomredis/internal/commands/server"
 	"github.com/atomredis/atomredis/internal/stats"
@@ -247,6 +248,14 @@ func infoPersistence(b *servercommands.InfoText, c *command.Ctx) {
 		b.Number("aof_buffer_length", st.JournalBuffer)
 		b.Flag("aof_pending_bio_fsync", st.Unsynced > st.JournalBuffer)
 		b.Zeros("aof_pending_rewrite", "aof_delayed_fsync")
+		read := srv.changes.Stats()
+		b.Number("changes_readers", read.Active)
+		b.Number("changes_sent", read.Sent)
+		b.Number("changes_retained", st.Retained)
+		lag, unknown, groups := changescommands.Lag(srv)
+		b.Number("changes_groups", int64(groups))
+		b.Number("changes_lag", lag)
+		b.Number("changes_lag_unknown", int64(unknown))
 	}
 	if st.Checkpoint {
 		b.Number("checkpoint_keys_written", int64(st.Written))

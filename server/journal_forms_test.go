@@ -380,6 +380,8 @@ var journalForms = []struct {
 		"1:XREADGROUP GROUP g c COUNT 5 BLOCK 0 STREAMS x y > >", "+7", "MULTI", "XADD y 5-1 a b", "XADD x 5-1 a b", "EXEC"},
 		[]string{"XADD y 5-1 a b", "XADD x 5-1 a b", "XREADGROUP GROUP g c COUNT 5 STREAMS x >",
 			"XREADGROUP GROUP g c COUNT 5 STREAMS y >"}},
+	{"groups of consumers", []string{"CHANGES GROUP CREATE g 00000001-5", "CHANGES GROUP CREATE h 0", "CHANGES GROUP DESTROY h",
+		"CHANGES GROUP ACK g 00000001-6"}, []string{"CHANGES GROUP ACK g 00000001-6"}},
 	{"search", []string{"HSET p1 t word", "FT.CREATE i PREFIX 1 p SCHEMA t TEXT"}, []string{"FT._CREATEIFNX i PREFIX 1 p SCHEMA t TEXT"}},
 	{"search fields", []string{"FT._CREATEIFNX i SCHEMA t TEXT", "FT._ALTERIFNX i SCHEMA ADD m NUMERIC", "FT.ALTER i SCHEMA ADD n NUMERIC"},
 		[]string{"FT._ALTERIFNX i SCHEMA ADD n NUMERIC"}},

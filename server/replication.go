@@ -55,8 +55,9 @@ func (m *masterHost) RepeatKept() error {
 			if err != nil || len(args) == 0 {
 				return
 			}
-			g.Log(0, args)
-			rest = rest[n:]
+			if rest = rest[n:]; !command.EqualFold(args[0], "changes") { // the stream does not have it
+				g.Log(0, args)
+			}
 		}
 	})
 }

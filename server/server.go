@@ -15,6 +15,7 @@ import (
 	"github.com/atomredis/atomredis/engine/sets"
 	"github.com/atomredis/atomredis/engine/streams"
 	"github.com/atomredis/atomredis/engine/zsets"
+	"github.com/atomredis/atomredis/internal/changes"
 	"github.com/atomredis/atomredis/internal/clients/acl"
 	"github.com/atomredis/atomredis/internal/cluster"
 	"github.com/atomredis/atomredis/internal/cluster/forward"
@@ -39,6 +40,7 @@ import (
 	"github.com/atomredis/atomredis/internal/transfer"
 	"github.com/atomredis/atomredis/internal/transport"
 	"github.com/atomredis/atomredis/persist/disk"
+	"github.com/atomredis/atomredis/persist/journal"
 )
 
 // Server is a running Redis server. Its methods may be called from any goroutine.
@@ -71,6 +73,7 @@ type Server struct {
 	importer     *transfer.Importer
 	dump         *transfer.Dump
 	backups      *transfer.Backups
+	changes      *changes.Feed
 	users        *acl.Users
 	services     []command.Service // by their IDs
 	hotKeys      servercommands.HotKeys
@@ -212,6 +215,9 @@ func New(conf *config.Config, log *slog.Logger, o Options) (*Server, error) {
 	srv.startHook(o.Hook)
 	srv.started = srv.ks.Clock().Now()
 	srv.startTransfer(o.RDBFile)
+	srv.changes = changes.New(changes.Options{Records: srv.records, Table: srv.table, FS: srv.fs, Write: srv.exporter.AOFAt,
+		Dir:  func() string { return srv.config.Get().Files.Dir },
+		Lazy: func() bool { return !srv.InGroup() && srv.config.Get().Persistence.AppendFsync == journal.No }})
 	srv.startReplication()
 	srv.startServices()
 	srv.maxFiles, _ = process.FileLimit()
@@ -343,6 +349,7 @@ func (srv *Server) end(closeStorage func() error) error {
 		srv.group.leave()
 		srv.followed.Stop()
 		srv.backups.Close()
+		srv.changes.Close()
 		srv.doors.Close() // while their clients exist
 		for _, c := range srv.carriers {
 			c.Close()

@@ -39,7 +39,7 @@ func (srv *Server) Restore(r io.Reader) error {
 
 // empty returns ErrNotEmpty if there are keys.
 func (srv *Server) empty(d *session.Direct) error {
-	return d.WhenLoaded(func() error {
+	return d.WhenLoaded(context.Background(), func() error {
 		keys := 0
 		err := srv.underAll(func(g *engine.Guard) {
 			for db := range srv.ks.Databases() {

@@ -14,6 +14,7 @@ import (
 	"github.com/atomredis/atomredis/internal/files"
 	"github.com/atomredis/atomredis/internal/transfer"
 	"github.com/atomredis/atomredis/persist"
+	"github.com/atomredis/atomredis/persist/journal"
 )
 
 // This file connects the server with package persist: it opens the data directory, repeats the journal, delays
@@ -59,12 +60,26 @@ func (srv *Server) followStorage() {
 	}
 	srv.config.Follow(func(set *config.Settings) { st.SetPolicy(set.Persistence.AppendFsync) }, "appendfsync")
 	srv.config.Follow(func(set *config.Settings) { st.SetSavePoints(set.Persistence.Save) }, "save")
+	srv.config.Follow(func(set *config.Settings) { st.SetRetention(retention(set)) }, "changes-retention", "changes-retention-time")
 	srv.config.Follow(func(set *config.Settings) { st.SetCheckpointSize(eviction.CheckpointSize(set)) },
 		"checkpoint-size", "maxmemory", "maxmemory-policy", "tier")
 	srv.config.Follow(func(set *config.Settings) {
 		st.SetKeyDelays(set.Persistence.KeyLoadDelay, set.Persistence.KeySaveDelay)
 	},
 		"key-load-delay", "rdb-key-save-delay")
+}
+
+// retention returns what the journal keeps for readers of changes.
+func retention(set *config.Settings) journal.Retention {
+	return journal.Retention{Bytes: int64(set.Persistence.ChangesRetention), Age: set.Persistence.ChangesRetentionTime.Milliseconds()}
+}
+
+// records returns the journal for readers, nil if there is none or it is still being read.
+func (srv *Server) records() journal.Journal {
+	if st := srv.storage.Storage; st != nil && srv.storage.replayed.Load() {
+		return st.Records()
+	}
+	return nil
 }
 
 // checkDir returns an error if dir cannot change. Stored data is not moved; without any, dir is only the directory
@@ -94,9 +109,9 @@ func (srv *Server) openStorage(set *config.Settings) error {
 		FS: srv.fs, Dir: set.Files.Dir, NoJournal: !set.Persistence.AppendOnly, Policy: set.Persistence.AppendFsync,
 		CheckpointSize: eviction.CheckpointSize(set),
 		SavePoints:     set.Persistence.Save, Log: srv.log, Notify: srv.storageChanged, Waited: srv.sessions.Waited,
-		Progress: srv.progress,
-		Extra:    srv.extra,
-		Restore:  srv.restoreExtra,
+		Progress: srv.progress, Retention: retention(set),
+		Extra:   srv.extra,
+		Restore: srv.restoreExtra,
 
 		Recovered: srv.followed.Recovered,
 		Import:    srv.importStored(set),
@@ -173,6 +188,7 @@ func (srv *Server) recoverData() error {
 	}
 	srv.storage.replayed.Store(true)
 	srv.storageChanged()
+	srv.changes.Start()
 	return nil
 }
 
@@ -186,6 +202,7 @@ func (srv *Server) storageChanged() {
 	}
 
 	srv.replica.JournalSynced()
+	srv.changes.Woken()
 	durable := st.Durable()
 	w := &st.waiting
 	w.Lock()

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"io"
 	"log/slog"
@@ -108,13 +109,13 @@ func (x *exported) Loading() error {
 func (x *exported) Hold(fn func(g *engine.Guard)) error { return (*Server)(x).underAll(fn) }
 
 // WhenLoaded implements transfer.Source.
-func (x *exported) WhenLoaded(fn func() error) error {
+func (x *exported) WhenLoaded(ctx context.Context, fn func() error) error {
 	d, err := (*Server)(x).Direct(0)
 	if err != nil {
 		return err
 	}
 	defer d.Release()
-	return d.WhenLoaded(fn)
+	return d.WhenLoaded(ctx, fn)
 }
 
 // LeftOut describes the end of the imported file that was not read, "" if everything was read.

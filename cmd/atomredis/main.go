@@ -42,6 +42,7 @@ const usage = `Usage: atomredis [redis.conf] [--directive value ...] [-]
        atomredis cli [-h host] [-p port] [COMMAND ...] (sends commands to a server, as redis-cli; see atomredis cli --help)
        atomredis ping [-h host] [-p port] (ends with 0 if a server answers)
        atomredis top [-h host] [-p port] (shows the activity of a server; see atomredis top --help)
+       atomredis changes [--from POSITION] (writes what changes on a server as lines of JSON)
        atomredis atom COMMAND (atom elements on a server; see atomredis atom --help)
        atomredis pressure COMMAND (queues on a server; see atomredis pressure --help)
        atomredis skein COMMAND (a Skein application on a server; see atomredis skein --help)

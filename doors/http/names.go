@@ -88,6 +88,15 @@ var fields = map[string]metric{
 	"aof_rewrites_consecutive_failures": gauge("atomredis_checkpoint_failures", "Failed checkpoints since the last successful one."),
 	"aof_delayed_fsync":                 counter("redis_aof_delayed_fsync_total", "Writes that the disk delayed."),
 
+	"changes_readers": gauge("atomredis_changes_readers", "Reads of changes that are under way or wait."),
+	"changes_sent":    counter("atomredis_changes_sent_total", "Changes that were read."),
+	"changes_groups":  gauge("atomredis_changes_groups", "Groups of consumers of changes."),
+	"changes_lag": gauge("atomredis_changes_lag",
+		"How far the last group of consumers is behind: in bytes of the journal, in a group of servers in entries of its log."),
+	"changes_lag_unknown": gauge("atomredis_changes_lag_unknown",
+		"Groups of consumers that are not in the journal, or not any more, so that they do not count for the lag."),
+	"changes_retained": gauge("atomredis_changes_retained_bytes", "The part of the journal that is kept only for readers of changes."),
+
 	"journal_since_checkpoint": gauge("atomredis_journal_since_checkpoint_bytes", "The growth of the journal since the last checkpoint."),
 	"journal_unsynced":         gauge("atomredis_journal_unsynced_bytes", "The part of the journal that is not synced."),
 	"store_disk":               gauge("atomredis_store_disk_bytes", "The size of the files of the store."),

@@ -52,6 +52,12 @@ type Ctx struct {
 	Offload *Offload
 }
 
+// Rights are the rights of a user at a moment.
+type Rights interface {
+	// MayReadAll is Client.MayReadAll for a client that uses the database db.
+	MayReadAll(cmd *Command, args [][]byte, db int) bool
+}
+
 // Client is the client of a command, as the commands of data types see it. Other commands declare their own
 // interfaces.
 type Client interface {
@@ -61,6 +67,9 @@ type Client interface {
 	Await(c *Ctx, timeout int64, empty Reply, left func()) (finish func(Reply))
 	// Offload offloads the command if it can, and reports whether it has. Then the call of the handler ends; see Ctx.Long.
 	Offload(c *Ctx, way Way) bool
+	// Rights returns the rights of the client's user, nil without limits. Another value says that they may have changed. Any
+	// goroutine may call it.
+	Rights() Rights
 	// MayReadAll reports whether the client's user may execute a command although it reads keys that are not among its
 	// arguments.
 	MayReadAll(cmd *Command, args [][]byte) bool

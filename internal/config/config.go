@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/glob"
@@ -189,7 +190,9 @@ type PersistenceSettings struct {
 	Save                    []persist.SavePoint
 	AppendOnly              bool
 	AppendFsync             journal.Policy
-	CheckpointSize          int // bytes of journal
+	CheckpointSize          int           // bytes of journal
+	ChangesRetention        int           // bytes of journal that are kept only for readers of changes
+	ChangesRetentionTime    time.Duration // how old they may be; 0 is no limit
 	StopWritesOnBgsaveError bool
 	// KeyLoadDelay and KeySaveDelay slow down, for tests, the loading of keys after a start and the writing of
 	// checkpoints.

@@ -157,6 +157,8 @@ var directiveTable = []*directive{
 	yesNo("appendonly", "yes", func(s *Settings) *bool { return &s.Persistence.AppendOnly }), // see followStorage in package server
 	choice("appendfsync", "everysec", func(s *Settings) *journal.Policy { return &s.Persistence.AppendFsync }, fsyncPolicies...),
 	memory("checkpoint-size", "256mb", 1<<20, func(s *Settings) *int { return &s.Persistence.CheckpointSize }).ours(),
+	memory("changes-retention", "0", 0, func(s *Settings) *int { return &s.Persistence.ChangesRetention }).ours(),
+	duration("changes-retention-time", "0", func(s *Settings) *time.Duration { return &s.Persistence.ChangesRetentionTime }).ours(),
 	yesNo("stop-writes-on-bgsave-error", "yes", func(s *Settings) *bool { return &s.Persistence.StopWritesOnBgsaveError }),
 
 	// Limits on clients.

@@ -189,14 +189,14 @@ func (d *Direct) loaded(ctx context.Context) error {
 // maxLoadingPause is the time without progress after which loading counts as failed.
 const maxLoadingPause = 10 * time.Second
 
-// WhenLoaded calls fn once all keys are in memory. No command of the client runs meanwhile.
-func (d *Direct) WhenLoaded(fn func() error) error {
+// WhenLoaded calls fn once all keys are in memory; ctx ends the waiting. No command of the client runs meanwhile.
+func (d *Direct) WhenLoaded(ctx context.Context, fn func() error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.ended {
 		return door.ErrClosed
 	}
-	if err := d.loaded(context.Background()); err != nil {
+	if err := d.loaded(ctx); err != nil {
 		return err
 	}
 	return fn()

@@ -105,6 +105,14 @@ func (s *Session) check(cmd *command.Command, args [][]byte) acl.Verdict {
 	return acl.Verdict{}
 }
 
+// Rights implements Client.
+func (s *Session) Rights() command.Rights {
+	if a := s.account.Load(); a != nil {
+		return a.User()
+	}
+	return nil
+}
+
 // MayReadAll implements Client.
 func (s *Session) MayReadAll(cmd *command.Command, args [][]byte) bool {
 	a := s.account.Load()

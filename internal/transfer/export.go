@@ -14,6 +14,7 @@ import (
 	"github.com/atomredis/atomredis/internal/search/foreign"
 	"github.com/atomredis/atomredis/internal/version"
 	"github.com/atomredis/atomredis/persist/rdb"
+	"github.com/atomredis/atomredis/resp"
 )
 
 // Source is the server whose data is written.
@@ -30,8 +31,8 @@ type Source interface {
 	Loading() error
 	// Hold calls fn with a guard over everything, or returns the error of Loading.
 	Hold(fn func(g *engine.Guard)) error
-	// WhenLoaded calls fn once all stored keys are known. The server does not close meanwhile.
-	WhenLoaded(fn func() error) error
+	// WhenLoaded calls fn once all stored keys are known; ctx ends the waiting. The server does not close meanwhile.
+	WhenLoaded(ctx context.Context, fn func() error) error
 }
 
 // Progress is called repeatedly with the progress of a step in a unit (B for bytes). It may be nil.
@@ -91,8 +92,8 @@ func (x *Exporter) RDBWithModules(w io.Writer) error {
 
 // Unreadable calls fn with the keys whose values no Redis can read, in an RDB file or an append-only file.
 func (x *Exporter) Unreadable(fn func(db int, key, typ string)) error {
-	return x.whenLoaded(func() error {
-		s, err := x.snapshot(context.Background(), func(*engine.Guard) {})
+	return x.whenLoaded(context.Background(), func() error {
+		s, err := x.snapshot(context.Background(), func(*engine.Guard) error { return nil })
 		if err != nil {
 			return err
 		}
@@ -108,26 +109,32 @@ func (x *Exporter) Unreadable(fn func(db int, key, typ string)) error {
 
 // AOF is RDB for an append-only file.
 func (x *Exporter) AOF(w io.Writer) error {
-	return x.whenLoaded(func() error { return x.aof(w, All, x.progress) })
+	return x.whenLoaded(context.Background(), func() error { return x.aof(context.Background(), w, All, x.progress, nil) })
+}
+
+// AOFAt is AOF without calls of Progress. It calls at with a guard over everything at the instant of the data, before it writes
+// anything. It fails with the error of at, and once ctx has ended.
+func (x *Exporter) AOFAt(ctx context.Context, w io.Writer, at func(g *engine.Guard) error) error {
+	return x.whenLoaded(ctx, func() error { return x.aof(ctx, contextWriter{ctx, w}, All, nil, at) })
 }
 
 // Commands is AOF for the keys only, without calls of Progress.
 func (x *Exporter) Commands(w io.Writer) error {
-	return x.whenLoaded(func() error { return x.aof(w, Keys, nil) })
+	return x.whenLoaded(context.Background(), func() error { return x.aof(context.Background(), w, Keys, nil, nil) })
 }
 
 // Copy writes an RDB file. Once ctx has ended it fails, also while it waits for other snapshots.
 func (x *Exporter) Copy(ctx context.Context, w io.Writer, c Copy) error {
 	w = contextWriter{ctx, w}
 	if c.Wait {
-		return x.whenLoaded(func() error { return x.rdb(ctx, w, &c) })
+		return x.whenLoaded(ctx, func() error { return x.rdb(ctx, w, &c) })
 	}
 	return x.rdb(ctx, w, &c)
 }
 
 // whenLoaded calls fn once all keys are known, in a goroutine of its own that yields to commands.
-func (x *Exporter) whenLoaded(fn func() error) error {
-	return x.source.WhenLoaded(func() error {
+func (x *Exporter) whenLoaded(ctx context.Context, fn func() error) error {
+	return x.source.WhenLoaded(ctx, func() error {
 		failed := make(chan error)
 		go func() {
 			background.Work()
@@ -170,13 +177,12 @@ func (n *keyCount) add() {
 }
 
 // snapshot begins a snapshot. at is called with a guard over everything at its instant.
-func (x *Exporter) snapshot(ctx context.Context, at func(g *engine.Guard)) (*engine.Snapshot, error) {
+func (x *Exporter) snapshot(ctx context.Context, at func(g *engine.Guard) error) (*engine.Snapshot, error) {
 	s, err := x.source.Keyspace().Snapshot(ctx, func(g *engine.Guard) error {
 		if err := x.source.Loading(); err != nil {
 			return err
 		}
-		at(g)
-		return nil
+		return at(g)
 	})
 	if err == nil {
 		s.Pause = new(background.Pacer).Pause
@@ -199,12 +205,18 @@ func (x *Exporter) each(s *engine.Snapshot, fn func(db int, e *engine.Entry) err
 // noDatabase is not the number of any database.
 const noDatabase = -1
 
-// aof writes the parts of the data that content has as commands.
-func (x *Exporter) aof(w io.Writer, content Content, progress Progress) error {
+// aof writes the parts of the data that content has as commands. It calls at, unless that is nil, at the instant of the data.
+func (x *Exporter) aof(ctx context.Context, w io.Writer, content Content, progress Progress, at func(g *engine.Guard) error) error {
 	n := keyCount{progress: progress}
 	var codes []string
 	var kept []byte
-	s, err := x.snapshot(context.Background(), func(*engine.Guard) { codes, kept = x.source.Libraries(), x.source.Kept() })
+	s, err := x.snapshot(ctx, func(g *engine.Guard) error {
+		codes, kept = x.source.Libraries(), x.source.Kept()
+		if at != nil {
+			return at(g)
+		}
+		return nil
+	})
 	if err != nil {
 		return err
 	}
@@ -221,7 +233,7 @@ func (x *Exporter) aof(w io.Writer, content Content, progress Progress) error {
 		}
 		if len(kept) > 0 {
 			a.Flush()
-			a.Emit(kept)
+			a.Emit(portable(kept))
 		}
 	}
 	selected := noDatabase
@@ -241,6 +253,22 @@ func (x *Exporter) aof(w io.Writer, content Content, progress Progress) error {
 	return errors.Join(err, s.Close())
 }
 
+// portable returns the commands of Source.Kept without the positions of consumers (CHANGES), which mean nothing in another journal.
+// A Redis stops at an unknown command.
+func portable(kept []byte) (b []byte) {
+	for p := (&resp.Parser{MaxBulk: resp.AnyBulk}); len(kept) > 0; {
+		args, n, err := p.Next(kept, nil)
+		if err != nil || n == 0 {
+			break // the server itself never writes this
+		}
+		if len(args) > 0 && !command.EqualFold(args[0], "changes") {
+			b = append(b, kept[:n]...)
+		}
+		kept = kept[n:]
+	}
+	return b
+}
+
 // auxKept is the field of a file that has the commands of Source.Kept. A Redis ignores it.
 const auxKept = "atomredis-kept"
 
@@ -258,7 +286,10 @@ func (x *Exporter) rdb(ctx context.Context, w io.Writer, c *Copy) error {
 	var s *engine.Snapshot
 	var err error
 	if c.Content&Keys != 0 {
-		s, err = x.snapshot(ctx, begin)
+		s, err = x.snapshot(ctx, func(g *engine.Guard) error {
+			begin(g)
+			return nil
+		})
 	} else {
 		err = x.source.Hold(begin)
 	}

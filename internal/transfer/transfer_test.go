@@ -86,18 +86,18 @@ func (h *host) all(keys ...string) (found []string) {
 	return found
 }
 
-func (h *host) Keyspace() *engine.Keyspace       { return h.ks }
-func (h *host) Log() *slog.Logger                { return h.files.Log }
-func (h *host) Libraries() []string              { return h.functions }
-func (h *host) Kept() []byte                     { return nil }
-func (h *host) Loading() error                   { return h.loading }
-func (h *host) WhenLoaded(fn func() error) error { return fn() }
-func (h *host) Unlock()                          { h.guard.Unlock() }
-func (h *host) Select(db int)                    { h.db = db }
-func (h *host) exporter() *Exporter              { return NewExporter(h, nil) }
-func (h *host) limits() *rdb.Limits              { return &rdb.Limits{} }
-func (h *host) CutTail(t *Tail) (got bool)       { got, h.tail = h.tail == t, nil; return got }
-func (h *host) EndTail(t *Tail)                  { h.tail, h.ended = nil, h.ended+1 }
+func (h *host) Keyspace() *engine.Keyspace                          { return h.ks }
+func (h *host) Log() *slog.Logger                                   { return h.files.Log }
+func (h *host) Libraries() []string                                 { return h.functions }
+func (h *host) Kept() []byte                                        { return nil }
+func (h *host) Loading() error                                      { return h.loading }
+func (h *host) WhenLoaded(_ context.Context, fn func() error) error { return fn() }
+func (h *host) Unlock()                                             { h.guard.Unlock() }
+func (h *host) Select(db int)                                       { h.db = db }
+func (h *host) exporter() *Exporter                                 { return NewExporter(h, nil) }
+func (h *host) limits() *rdb.Limits                                 { return &rdb.Limits{} }
+func (h *host) CutTail(t *Tail) (got bool)                          { got, h.tail = h.tail == t, nil; return got }
+func (h *host) EndTail(t *Tail)                                     { h.tail, h.ended = nil, h.ended+1 }
 func (h *host) dump(use bool, s Storage) *Dump {
 	return NewDump(h.files, h.exporter(), s, use, h.clock.Now())
 }

@@ -95,6 +95,7 @@ func (client) Await(*command.Ctx, int64, command.Reply, func()) func(command.Rep
 func (client) Offload(*command.Ctx, command.Way) bool          { return false }
 func (client) State(command.ServiceID) any                     { return nil }
 func (client) After(func(int64))                               {}
+func (client) Rights() command.Rights                          { return nil }
 func (client) MayReadAll(*command.Command, [][]byte) bool      { return true }
 func (client) MayRead(*command.Command, []byte, int) bool      { return true }
 func (client) MayKeep([]byte) bool                             { return false }

@@ -1,5 +1,5 @@
 // Package cli has the tree of sub-commands of atomredis. It implements the clients: "cli" for any command, "top",
-// "cluster", "atom" for atom elements, "pressure" for queues and "skein" for applications of Skein. It also implements
+// "changes", "cluster", "atom" for atom elements, "pressure" for queues and "skein" for applications of Skein. It also implements
 // "completion" and "man", which describe the tree.
 package cli
 
@@ -32,7 +32,7 @@ const (
 )
 
 // Names are the first arguments of the program that this package handles.
-var Names = []string{"atom", "cli", "cluster", "completion", "man", "pressure", "skein", "top", cobra.ShellCompRequestCmd,
+var Names = []string{"atom", "changes", "cli", "cluster", "completion", "man", "pressure", "skein", "top", cobra.ShellCompRequestCmd,
 	cobra.ShellCompNoDescRequestCmd}
 
 // Interactive is the name in Names whose command handles interrupts itself.
@@ -111,6 +111,7 @@ Without a sub-command the server runs until a signal (SIGTERM, SIGINT) or SHUTDO
 	root.SetFlagErrorFunc(badFlag)
 	addServerFlags(root)
 	root.AddCommand(a.withServer(a.pressure()), a.withServer(a.atom()), a.withServer(a.skein()), a.withServer(a.top()),
+		a.withServer(a.changes()),
 		a.withServer(a.cluster()), a.shell(),
 		a.completion(), a.man())
 	return root
