@@ -207,6 +207,12 @@ func (c *Client) Select(ctx context.Context, db int) error {
 	return c.control(ctx, []byte("SELECT"), strconv.AppendInt(nil, int64(db), 10))
 }
 
+// UseRESP2 makes the replies of further commands those of RESP2, which has flat arrays in place of maps and strings in
+// place of floating-point numbers. Package resp reads both. The client must be admitted.
+func (c *Client) UseRESP2(ctx context.Context) error {
+	return c.control(ctx, []byte("HELLO"), []byte("2"))
+}
+
 // SetUnobserved(true) keeps further commands out of the slow log, the latency monitor and the latencies of commands;
 // false ends that. It is for monitoring, which would otherwise measure itself.
 func (c *Client) SetUnobserved(yes bool) { c.s.SetUnobserved(yes) }

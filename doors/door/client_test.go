@@ -292,6 +292,68 @@ func TestSubscriptionReceivesMessagesInOrder(t *testing.T) {
 	})
 }
 
+func TestMonitorShowsTheCommandsOfOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := start(t, "client-output-buffer-limit", "normal 10kb 0 0")
+		c, other := client(), client()
+		m, err := c.Monitor(t.Context())
+		require.NoError(t, err)
+		next := func() string {
+			line, err := m.Next(t.Context())
+			require.NoError(t, err)
+			_, command, _ := strings.Cut(line, "] ")
+			return command
+		}
+		do(t, c, "SET", "k", "v")
+		do(t, other, "ECHO", "a\r\n+b")
+		require.Equal(t, `"SET" "k" "v"`, next())
+		require.Equal(t, `"ECHO" "a\r\n+b"`, next())
+
+		for range 20 {
+			do(t, other, "ECHO", strings.Repeat("x", 1000))
+		}
+		<-m.Done()
+		_, err = m.Next(t.Context())
+		require.ErrorIs(t, err, door.ErrSlow)
+
+		last, err := c.Monitor(t.Context())
+		require.NoError(t, err)
+		c.Close()
+		<-last.Done()
+		_, err = last.Next(t.Context())
+		require.ErrorIs(t, err, door.ErrClosed)
+	})
+}
+
+func TestRepliesInRESP2(t *testing.T) {
+	client := start(t)
+	c := client()
+	require.NoError(t, c.UseRESP2(t.Context()))
+	do(t, c, "HSET", "h", "f", "v")
+	do(t, c, "ZADD", "z", "1.5", "m")
+	for _, test := range []struct {
+		command []any
+		want    string
+	}{
+		{[]any{"HGETALL", "h"}, "*2\r\n$1\r\nf\r\n$1\r\nv\r\n"},
+		{[]any{"ZRANGE", "z", 0, -1, "WITHSCORES"}, "*2\r\n$1\r\nm\r\n$3\r\n1.5\r\n"},
+		{[]any{"GET", "nothing"}, "$-1\r\n"},
+	} {
+		r, err := c.Do(t.Context(), test.command...)
+		require.NoError(t, err)
+		require.Equal(t, test.want, string(r.Encoded()))
+	}
+	var b door.Batch
+	require.NoError(t, b.Add("ZSCORE", "z", "m"))
+	replies, err := c.Transact(t.Context(), &b)
+	require.NoError(t, err)
+	require.Equal(t, "$3\r\n1.5\r\n", string(replies[0].Encoded()))
+	require.NoError(t, c.Watch(t.Context(), "z"))
+	do(t, client(), "DEL", "z")
+	_, err = c.Transact(t.Context(), &b)
+	require.ErrorIs(t, err, door.ErrConflict)
+}
+
 func TestDoneTellsThatTheClientHasEnded(t *testing.T) {
 	client := start(t)
 	other := client()

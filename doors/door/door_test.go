@@ -180,6 +180,24 @@ func TestIdlePeersAreDisconnected(t *testing.T) {
 	require.Equal(t, "channel message", listening.line())
 }
 
+// A monitor is not idle while the server executes nothing.
+func TestSilentMonitorsAreNotIdle(t *testing.T) {
+	clock := engine.NewManualClock(time.UnixMilli(1e12))
+	srv := prepareAt(t, clock, "door-lines", "127.0.0.1:0", "timeout", "10")
+	require.NoError(t, srv.Start())
+	monitor, idle := connect(t, srv, "lines"), connect(t, srv, "lines")
+	require.Equal(t, "OK", monitor.do("MONITOR"))
+	clock.Advance(time.Second)
+	require.Equal(t, "PONG", idle.do("PING"))
+	require.Contains(t, monitor.line(), `"PING"`)
+	for range 15 {
+		clock.Advance(time.Second)
+	}
+	idle.requireGone()
+	require.Equal(t, "PONG", connect(t, srv, "lines").do("PING"))
+	require.Contains(t, monitor.line(), `"PING"`)
+}
+
 func TestCommandsComeThroughADoor(t *testing.T) {
 	srv, c := opened(t, "slowlog-log-slower-than", "0")
 	p := connect(t, srv, "lines")

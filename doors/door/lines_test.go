@@ -16,7 +16,8 @@ import (
 )
 
 // The door of these tests. A line is a command, its words separated by spaces; the reply is a line of text. "AUTH user
-// password" authenticates, "NAME name" names the client, and "EVENTS pattern" shows messages published from then on.
+// password" authenticates, "NAME name" names the client, "EVENTS pattern" shows messages published from then on, and "MONITOR" shows
+// commands.
 
 func init() {
 	door.Register(door.Kind{
@@ -147,6 +148,8 @@ func (d *lines) answer(c *door.Conn, words []string) string {
 		err = c.Client.Auth(ctx, words[1], words[2])
 	case words[0] == "EVENTS" && len(words) == 2:
 		return events(ctx, c, words[1])
+	case words[0] == "MONITOR":
+		return commands(ctx, c)
 	default:
 		r, err = c.Client.Do(ctx, words)
 		if err == nil {
@@ -173,6 +176,25 @@ func events(ctx context.Context, c *door.Conn, pattern string) string {
 				return
 			}
 			fmt.Fprintln(c, m.Channel, m.Payload)
+		}
+	})
+	return "OK"
+}
+
+// commands sends the server's commands to the peer.
+func commands(ctx context.Context, c *door.Conn) string {
+	m, err := c.Client.Monitor(ctx)
+	if err != nil {
+		return "-" + err.Error()
+	}
+	c.Go(func() {
+		defer m.Close()
+		for {
+			line, err := m.Next(ctx)
+			if err != nil {
+				return
+			}
+			fmt.Fprintln(c, line)
 		}
 	})
 	return "OK"

@@ -7,7 +7,8 @@ import (
 )
 
 // Session is one client of the server without a transport: the goroutines that call its methods execute its commands.
-// Its replies are in RESP3. They are returned when everything that they report is as durable as appendfsync demands.
+// Its replies are in RESP3, or in RESP2 after Client.UseRESP2. They are returned when everything that they report is as
+// durable as appendfsync demands.
 //
 // One goroutine uses a Session at a time; any goroutine may call Settle, Release, Fork, Admitted and Done.
 type Session interface {

@@ -1,5 +1,6 @@
 // Package http is the door for operators: metrics for Prometheus, health checks, profiles, and the console. All of them
-// show replies of commands. docs/operations.md describes it.
+// show replies of commands. docs/operations.md describes it. If http-api is on, it executes the commands of programs
+// too: see package api.
 package http
 
 import (
@@ -17,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/atomredis/atomredis/doors/door"
+	"github.com/atomredis/atomredis/doors/http/api"
 	"github.com/atomredis/atomredis/doors/http/console"
 )
 
@@ -25,6 +27,8 @@ func init() {
 		Directives: []door.Directive{
 			{Name: "console", Default: "yes", Check: yesOrNo},
 			{Name: "console-hosts"},
+			{Name: "http-api", Default: "no", Check: yesOrNo},
+			{Name: "http-api-origins", Check: api.CheckOrigins},
 		},
 		New: func(h door.Host) (door.Door, error) { return newDoor(h), nil }})
 }
@@ -49,6 +53,7 @@ type server struct {
 	mux              *http.ServeMux
 	http             http.Server
 	console          *console.Console
+	api              *api.API
 	process          *prometheus.Registry // metrics of the Go runtime and the process
 	requests, failed atomic.Int64
 
@@ -66,6 +71,7 @@ func newDoor(h door.Host) *server {
 	d.profiles()
 	d.console = console.New(console.Options{Host: h, Peer: peerOf})
 	d.mux.Handle(console.Path, d.console)
+	d.api = api.New(api.Options{Host: h, Peer: peerOf})
 	d.mux.Handle("GET /{$}", http.RedirectHandler(console.Path, http.StatusSeeOther))
 	d.http = http.Server{
 		Handler: d, ReadHeaderTimeout: headTimeout, IdleTimeout: idleTimeout, WriteTimeout: answerTimeout, MaxHeaderBytes: maxHead,
@@ -94,6 +100,12 @@ func (d *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		d.failed.Add(1)
 		http.Error(w, "The server is not known by this name: see the directive console-hosts.", http.StatusMisdirectedRequest)
 		return
+	}
+	if d.api.Enabled() {
+		if _, pattern := d.mux.Handler(r); pattern == "" { // all other paths are commands
+			d.api.ServeHTTP(w, r)
+			return
+		}
 	}
 	d.mux.ServeHTTP(w, r)
 }
@@ -148,6 +160,7 @@ func (d *server) Close() error {
 func (d *server) Info(add func(field, value string)) {
 	add("requests", strconv.FormatInt(d.requests.Load(), 10))
 	add("requests_failed", strconv.FormatInt(d.failed.Load(), 10))
+	d.api.Info(add)
 }
 
 type connKey struct{}

@@ -125,6 +125,7 @@ var fields = map[string]metric{
 	"sync_full":                   counter("redis_replica_resyncs_full_total", "Full synchronizations of followers."),
 	"sync_partial_ok":             counter("redis_replica_partial_resync_accepted_total", "Partial synchronizations of followers."),
 	"sync_partial_err":            counter("redis_replica_partial_resync_denied_total", "Refused partial synchronizations of followers."),
+	"blessed_keys":                gauge("redis_blessed_keys", "Keys that are never evicted."),
 	"evicted_keys":                counter("redis_evicted_keys_total", "Keys evicted because of maxmemory."),
 	"tier_unloaded_values":        counter("atomredis_tier_unloaded_values_total", "Values that left memory because of maxmemory."),
 	"tier_loaded_values":          counter("atomredis_tier_loaded_values_total", "Values that were read from the store as a whole."),
@@ -136,7 +137,7 @@ var fields = map[string]metric{
 		"How long more memory was in use than maxmemory.").in(milli),
 	"expired_keys":                 counter("redis_expired_keys_total", "Expired keys."),
 	"expired_keys_active":          counter("redis_expired_keys_active_total", "Expired keys that were removed without an access."),
-	"expired_subkeys":              counter("redis_expired_subkeys_total", "Expired fields of hashes."),
+	"expired_subkeys":              counter("redis_expired_subkeys_total", "Expired fields of hashes and members of sets."),
 	"keyspace_hits":                counter("redis_keyspace_hits_total", "Reads of existing keys."),
 	"keyspace_misses":              counter("redis_keyspace_misses_total", "Reads of missing keys."),
 	"pubsub_channels":              gauge("redis_pubsub_channels", "Channels that have subscribers."),
@@ -225,7 +226,7 @@ var doorFields = map[string]metric{
 var databaseFields = map[string]metric{
 	"keys":      gauge("redis_db_keys", "Keys of a database."),
 	"expires":   gauge("redis_db_keys_expiring", "Keys of a database that expire."),
-	"subexpiry": gauge("redis_db_sub_keys_expiring", "Hashes of a database with fields that expire."),
+	"subexpiry": gauge("redis_db_sub_keys_expiring", "Hashes and sets of a database with fields or members that expire."),
 	"avg_ttl":   gauge("redis_db_avg_ttl_seconds", "The average time to live of keys that expire.").in(milli),
 }
 

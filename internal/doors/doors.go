@@ -106,8 +106,8 @@ func (ds *Doors) watchIdle(set *config.Settings) {
 }
 
 // endIdle ends the clients of peers that have been idle for longer than the timeout, as CLIENT KILL does. The
-// activity of several clients of one peer counts for all of them. A peer that is blocked or has subscribed is not
-// idle.
+// activity of several clients of one peer counts for all of them. A peer that is blocked, has subscribed or is a
+// monitor is not idle.
 func (ds *Doors) endIdle() {
 	set := ds.sh.Config.Get()
 	if set.Network.Timeout > 0 {

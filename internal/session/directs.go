@@ -221,8 +221,9 @@ func (t *Directs) idleSince(since int64) (idle []*Session) {
 	return idle
 }
 
-// busySince reports whether the client waits, has subscribed, or has executed a command since a time in ms.
+// busySince reports whether the client waits, has subscribed, is a monitor, or has executed a command since a time in
+// ms.
 func (s *Session) busySince(since int64) bool {
 	d := s.snapshot()
-	return d.LastActive >= since || d.Blocked || d.Subscriptions() > 0 || s.about(since).Paused
+	return d.LastActive >= since || d.Blocked || d.Subscriptions() > 0 || d.Monitor || s.about(since).Paused
 }
