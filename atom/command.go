@@ -30,6 +30,10 @@ type Handler func(ctx context.Context, r *Request) (any, error)
 type CommandOptions struct {
 	// Timeout limits how long callers wait for the response. 0 means DefaultResponseTimeout.
 	Timeout time.Duration
+	// Deadline releases callers and the loop from a handler that hangs. The handler's context ends after this time. If
+	// the handler has not returned then, the response is DeadlinePassed, the loop continues, and what the handler
+	// returns later is dropped. 0 means none. Close does not wait for such a handler.
+	Deadline time.Duration
 	// Serialization is that of the data of the request, which does not name its own, and of the response. Empty means
 	// None.
 	Serialization string
@@ -40,7 +44,13 @@ type command struct {
 	handler       Handler
 	timeout       time.Duration
 	serialization string
+	deadline      time.Duration
+	hanging       *atomic.Int64 // handlers that run on after the deadline
 }
+
+// maxHanging is how many handlers of a command may run on after their deadline. Further commands are then answered
+// without a call of the handler, so that goroutines do not pile up.
+const maxHanging = 100
 
 var reserved = []string{versionCommand, healthcheckCommand, commandListCommand}
 
@@ -59,7 +69,10 @@ func (e *Element) CommandAdd(name string, handler Handler, o CommandOptions) err
 	case e.codecs[orNone(o.Serialization)] == nil:
 		return &Error{Code: SerializationError, Op: op, Err: fmt.Errorf("unknown serialization %q", o.Serialization)}
 	}
-	e.setCommand(name, command{handler, o.Timeout, o.Serialization})
+	if o.Deadline < 0 {
+		return misuse(op, "a deadline of %s", o.Deadline)
+	}
+	e.setCommand(name, command{handler, o.Timeout, o.Serialization, o.Deadline, new(atomic.Int64)})
 	return nil
 }
 

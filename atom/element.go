@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -29,6 +30,9 @@ type Options struct {
 	// Logger receives errors that no caller gets: handlers that panic, packets that cannot be answered. nil discards
 	// them.
 	Logger *slog.Logger
+	// Heartbeat is how often the element says that it lives, with an expiring key; DeadElements finds those that have
+	// not for three times as long. 0 means never.
+	Heartbeat time.Duration
 	// OnlyRedisCommands makes the element use only the commands of Redis, not the ATOM commands of atomredis. Without
 	// it the element asks the server once whether it has them. The operations do the same either way. Hooks of the
 	// client do not see ATOM.CALL, nor ATOM.NEXT and the commands that are sent with it.
@@ -86,6 +90,13 @@ func New(ctx context.Context, client redis.UniversalClient, name string, o Optio
 	e.inbox = &inbox{
 		protocol: e.protocol, key: responseKey(name), last: responseID, waiting: map[callID]chan<- packet{},
 		spawn: func(read func(context.Context)) { e.workers.Go(func() { read(e.life) }) },
+	}
+	if o.Heartbeat > 0 {
+		if err := e.protocol.beat(ctx, name, o.Heartbeat); err != nil {
+			e.end(ErrClosed)
+			return nil, failed(ctx, op, err)
+		}
+		e.workers.Go(func() { e.beat(o.Heartbeat) })
 	}
 	return e, nil
 }

@@ -159,7 +159,7 @@ func TestErrorCodes(t *testing.T) {
 	for code, want := range map[atom.Code]int{
 		atom.NoError: 0, atom.InternalError: 1, atom.RedisError: 2, atom.NoAck: 3, atom.NoResponse: 4, atom.InvalidCommand: 5,
 		atom.UnsupportedCommand: 6, atom.CallbackFailed: 7, atom.SerializationError: 8, atom.DeserializationError: 9,
-		atom.UserErrors: 1000,
+		atom.DeadlinePassed: 10, atom.UserErrors: 1000,
 	} {
 		require.EqualValues(t, want, code)
 		require.NotEmpty(t, code.Error())

@@ -9,8 +9,8 @@ import (
 // Code is an error code of the atom specification. It is an error itself, so that errors.Is(err, atom.NoAck) works.
 type Code int
 
-// The codes of the specification, and two that the C and C++ libraries add (SerializationError and
-// DeserializationError).
+// The codes of the specification, two that the C and C++ libraries add (SerializationError and DeserializationError),
+// and one of this package (DeadlinePassed).
 const (
 	NoError              Code = 0
 	InternalError        Code = 1 // something in the library, or a wrong argument
@@ -22,6 +22,7 @@ const (
 	CallbackFailed       Code = 7 // the handler failed or panicked
 	SerializationError   Code = 8
 	DeserializationError Code = 9
+	DeadlinePassed       Code = 10 // the handler did not return within the deadline of its command
 
 	// UserErrors is the first code for handlers: a handler's own error n is sent as UserErrors + n.
 	UserErrors Code = 1000
@@ -38,6 +39,7 @@ var codeTexts = map[Code]string{
 	CallbackFailed:       "the handler failed",
 	SerializationError:   "cannot serialize",
 	DeserializationError: "cannot deserialize",
+	DeadlinePassed:       "the handler did not return within its deadline",
 }
 
 // Error returns the meaning of the code.

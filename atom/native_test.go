@@ -185,7 +185,7 @@ func TestAServerThatHasLostTheCommandsIsServedByThoseOfRedis(t *testing.T) {
 func TestAWorkerWaitsOnAnImpatientClient(t *testing.T) {
 	ctx := t.Context()
 	addr := openServer(t)
-	r := redis.NewClient(&redis.Options{Addr: addr, ReadTimeout: 20 * time.Millisecond, MaxRetries: -1})
+	r := redis.NewClient(&redis.Options{Addr: addr, ReadTimeout: 500 * time.Millisecond, MaxRetries: -1})
 	t.Cleanup(func() { r.Close() })
 	server, caller := element(t, r, "server"), element(t, client(t, addr), "caller")
 	require.NoError(t, server.CommandAdd("echo", echo, atom.CommandOptions{}))

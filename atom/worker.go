@@ -131,7 +131,7 @@ func (w *worker) serve(ctx context.Context, msg handedOut) {
 		a.code, a.text = UnsupportedCommand, fmt.Sprintf("there is no command %q", name)
 	default:
 		request.Data = e.codecs.value(request.Data.Bytes, "", Decoding{Serialization: c.serialization})
-		data, err = e.run(ctx, c.handler, request)
+		data, err = e.runWithin(ctx, &c, request)
 		a.code, a.text = outcome(err)
 	}
 	if a.data, a.serialization, err = e.codecs.encode("respond", c.serialization, data); err != nil {
@@ -163,6 +163,40 @@ func (e *Element) commandServed(ctx context.Context, c redis.Cmdable, id string)
 	return c.XAck(ctx, commandKey(e.name), groupName(e.name), id).Err()
 }
 
+// runWithin calls the handler of a command, and leaves it alone when its deadline has passed.
+func (e *Element) runWithin(ctx context.Context, c *command, r *Request) (any, error) {
+	if c.deadline <= 0 {
+		return e.run(ctx, c.handler, r)
+	}
+	if c.hanging.Load() >= maxHanging {
+		return nil, fmt.Errorf("%d handlers hang already: %w", maxHanging, DeadlinePassed)
+	}
+	type result struct {
+		data any
+		err  error
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.deadline)
+	done := make(chan result, 1)
+	go func() {
+		defer cancel()
+		data, err := e.run(ctx, c.handler, r)
+		done <- result{data, err}
+	}()
+	timer := time.NewTimer(c.deadline)
+	defer timer.Stop()
+	select {
+	case got := <-done:
+		return got.data, got.err
+	case <-timer.C:
+		c.hanging.Add(1)
+		go func() {
+			<-done
+			c.hanging.Add(-1)
+		}()
+		return nil, fmt.Errorf("after %s: %w", c.deadline, DeadlinePassed)
+	}
+}
+
 // run calls a handler. A panic is logged with its stack and becomes an error.
 func (e *Element) run(ctx context.Context, handler Handler, r *Request) (data any, err error) {
 	defer func() {
@@ -183,6 +217,8 @@ func outcome(err error) (Code, string) {
 		return NoError, ""
 	case errors.As(err, &user) && user.Code > 0:
 		return UserErrors + Code(user.Code), user.Message
+	case errors.Is(err, DeadlinePassed):
+		return DeadlinePassed, err.Error()
 	}
 	return CallbackFailed, err.Error()
 }

@@ -12,6 +12,7 @@ import (
 type commands struct {
 	connections
 	name, prefix, id string
+	policy           Policy
 }
 
 // hasCommands asks a server whether it has the queue commands.
@@ -45,7 +46,8 @@ func (q *commands) wait(ctx context.Context, command func(ms int64) redis.Cmder,
 func milliseconds(d time.Duration) int64 { return int64((d + time.Millisecond - 1) / time.Millisecond) }
 
 func (q *commands) create(ctx context.Context, bound int64) error {
-	return q.run(ctx, redis.NewCmd(ctx, "pressure.create", q.name, "bound", bound, "prefix", q.prefix))
+	args := []any{"pressure.create", q.name, "bound", bound, "prefix", q.prefix}
+	return q.run(ctx, redis.NewCmd(ctx, append(args, q.policy.words()...)...))
 }
 
 func (q *commands) exists(ctx context.Context) error {
@@ -169,6 +171,7 @@ func (q *commands) info(ctx context.Context) (*Info, error) {
 		ConsumedMessages: number("consumed_messages"), ConsumedBytes: number("consumed_bytes"),
 		BlockedProducers: number("blocked_producers"), BlockedConsumers: number("blocked_consumers"),
 		Reserved: number("reserved"), Redelivered: number("redelivered"),
+		Delayed: number("delayed"), Dead: number("dead"), Schedules: number("schedules"),
 	}, nil
 }
 

@@ -14,6 +14,10 @@ var (
 	ErrNoQueue = errors.New("the queue does not exist")
 	// ErrClosed says that the queue is closed: Put fails, and so does Get once the queue is empty.
 	ErrClosed = errors.New("the queue is closed")
+	// ErrDuplicate says that a message with the same key was put a short time ago.
+	ErrDuplicate = errors.New("a message with this key was put a short time ago")
+	// ErrNotReserved says that a message is not reserved any more: it has returned, was acknowledged, or is dead.
+	ErrNotReserved = errors.New("the message is not reserved")
 	// ErrTimeout says that an operation did not finish within Options.Timeout.
 	ErrTimeout = errors.New("timed out")
 )
@@ -31,7 +35,8 @@ func failed(ctx context.Context, op, name string, err error) error {
 }
 
 // nativeErrors are the errors of the queue commands of atomredis, by the first word of the reply.
-var nativeErrors = map[string]error{"QUEUEEXISTS": ErrQueueExists, "NOQUEUE": ErrNoQueue, "QUEUECLOSED": ErrClosed}
+var nativeErrors = map[string]error{"QUEUEEXISTS": ErrQueueExists, "NOQUEUE": ErrNoQueue, "QUEUECLOSED": ErrClosed,
+	"DUPLICATE": ErrDuplicate}
 
 // nativeError returns the error of this package for an error reply, or err itself.
 func nativeError(err error) error {

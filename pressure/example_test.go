@@ -175,3 +175,74 @@ func ExampleEmbeddedClient() {
 	// job 1
 	// job 2
 }
+
+// Jobs that are tried again, and kept when they have failed for good.
+func ExampleQueue_PutJob() {
+	client, stop := broker()
+	defer stop()
+	ctx := context.Background()
+	jobs, err := pressure.Create(ctx, client, "mails", 0, pressure.Options{Policy: pressure.Policy{Attempts: 3}})
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	// An hour from now, at most twice, and only once a day for this customer:
+	err = jobs.PutJob(ctx, []byte("reminder 17"), pressure.Job{Delay: time.Hour, Policy: pressure.Policy{Attempts: 2},
+		Key: "customer 17", Within: 24 * time.Hour})
+	if err != nil {
+		log.Fatal(err)
+	}
+	err = jobs.PutJob(ctx, []byte("reminder 17"), pressure.Job{Key: "customer 17", Within: 24 * time.Hour})
+	fmt.Println(errors.Is(err, pressure.ErrDuplicate))
+
+	err = jobs.PutJob(ctx, []byte("password 4"), pressure.Job{Policy: pressure.Policy{Attempts: 1}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	job, err := jobs.Reserve(ctx, time.Minute)
+	if err != nil {
+		log.Fatal(err)
+	}
+	state, err := jobs.Fail(ctx, job.ID, "no such address")
+	fmt.Println(state, err)
+
+	dead, err := jobs.Peek(ctx, pressure.Dead, 10)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, m := range dead {
+		fmt.Printf("%s: %s after %d attempt\n", m.Message, m.Reason, m.Attempts)
+	}
+	n, err := jobs.RetryAll(ctx) // when the address has been corrected
+	fmt.Println(n, err)
+	// Output:
+	// true
+	// DEAD <nil>
+	// password 4: no such address after 1 attempt
+	// 1 <nil>
+}
+
+// A message at half past six on each working day in Sofia.
+func ExampleQueue_Schedule() {
+	client, stop := broker()
+	defer stop()
+	ctx := context.Background()
+	reports, err := pressure.Create(ctx, client, "reports", 0, pressure.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	next, err := reports.Schedule(ctx, "daily", "CRON_TZ=Europe/Sofia 30 6 * * 1-5", []byte("write the report"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(next.After(time.Now()))
+	schedules, err := reports.Schedules(ctx)
+	fmt.Println(len(schedules), schedules[0].Name, err)
+	n, err := reports.Unschedule(ctx, "daily")
+	fmt.Println(n, err)
+	// Output:
+	// true
+	// 1 daily <nil>
+	// 1 <nil>
+}

@@ -39,6 +39,8 @@ type Options struct {
 	ClientID string
 	// Timeout limits each operation, which then fails with ErrTimeout. 0 means no limit but the context.
 	Timeout time.Duration
+	// Policy is what Create gives the queue for messages without attempts and back-off of their own (atomredis only).
+	Policy Policy
 	// OnlyRedisCommands uses the specification's sequences on atomredis too, not its queue commands. The operations do
 	// the same.
 	OnlyRedisCommands bool
@@ -78,6 +80,9 @@ func Create(ctx context.Context, client redis.UniversalClient, name string, boun
 	q, err := newQueue(ctx, client, name, o)
 	if err == nil && bound < 0 {
 		err = fmt.Errorf("the bound %d is negative", bound)
+	}
+	if err == nil && o.Policy != (Policy{}) {
+		_, err = q.commands()
 	}
 	if err == nil {
 		err = q.protocol.create(ctx, bound)
@@ -170,7 +175,7 @@ func newQueue(ctx context.Context, client redis.UniversalClient, name string, o 
 		return nil, err
 	}
 	if connections := newConnections(client); native && !o.OnlyRedisCommands {
-		q.protocol = &commands{connections, name, o.Prefix, o.ClientID}
+		q.protocol = &commands{connections, name, o.Prefix, o.ClientID, o.Policy}
 	} else {
 		q.protocol = &sequences{connections, keysOf(o.Prefix, name), o.Prefix, o.ClientID}
 	}
@@ -377,6 +382,9 @@ type Info struct {
 	BlockedConsumers int64 `json:"blocked_consumers"` // clients that wait to get
 	Reserved         int64 `json:"reserved"`          // messages that are reserved and not acknowledged
 	Redelivered      int64 `json:"redelivered"`       // messages that returned unacknowledged
+	Delayed          int64 `json:"delayed"`           // messages that come due later
+	Dead             int64 `json:"dead"`              // messages that have failed for good
+	Schedules        int64 `json:"schedules"`         // cron expressions that put messages
 }
 
 // Info returns the state of the queue.

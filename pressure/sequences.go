@@ -450,7 +450,7 @@ func (q *sequences) info(ctx context.Context) (*Info, error) {
 	info := &Info{
 		Length: length.Val(), Closed: closed.Val() > 0, Producer: producer.Val(), Consumer: consumer.Val(),
 		ProducerFree: producerFree.Val() > 0, ConsumerFree: consumerFree.Val() > 0,
-		BlockedProducers: -1, BlockedConsumers: -1, Reserved: -1, Redelivered: -1,
+		BlockedProducers: -1, BlockedConsumers: -1, Reserved: -1, Redelivered: -1, Delayed: -1, Dead: -1, Schedules: -1,
 	}
 	if info.Bound, err = parseBound(bound); err != nil {
 		return nil, err

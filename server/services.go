@@ -28,6 +28,15 @@ func (srv *Server) servicesLoaded() {
 	}
 }
 
+// keysArrived tells services that another shard has sent keys.
+func (srv *Server) keysArrived() {
+	for _, s := range srv.services {
+		if a, ok := s.(command.Arriver); ok {
+			a.KeysArrived()
+		}
+	}
+}
+
 func (srv *Server) closeServices() {
 	for _, s := range srv.services {
 		s.Close()

@@ -35,6 +35,13 @@ func (h *shardsHost) SlotsLost(slots *cluster.SlotSet) {
 	h.sessions.SlotsLost(slots)
 }
 
+// SlotsGained implements shards.Host.
+func (h *shardsHost) SlotsGained() {
+	if h.Leads() {
+		(*Server)(h).keysArrived()
+	}
+}
+
 // Tick implements shards.Host.
 func (h *shardsHost) Tick() {
 	h.migrations.Tick()

@@ -141,6 +141,7 @@ func (t *tester) fresh() (err error) {
 		add(newLinear("vectors", &vectorSets{label: "vectors"}, 20, pause))
 		add(newLinear("arrays", &arrays{label: "arrays"}, 20, pause))
 		add(newLinear("searched", &searched{label: "searched"}, 20, pause))
+		add(newJobs())
 		doors := t.launch.doors
 		add(newSpiderq(doors.addrs["spiderq"]))
 		add(newSkein(doors.addrs["skein"], doors.secrets))

@@ -136,6 +136,9 @@ var collected = map[string]system{
 		"blocked_consumers": gauge("atomredis_pressure_queue_blocked_consumers", "Clients that wait for messages."),
 		"reserved":          gauge("atomredis_pressure_queue_reserved", "Reserved messages of a queue."),
 		"redelivered":       counter("atomredis_pressure_queue_redelivered_total", "Reserved messages that returned unacknowledged."),
+		"delayed":           gauge("atomredis_pressure_queue_delayed", "Messages of a queue that come due later."),
+		"dead":              gauge("atomredis_pressure_queue_dead", "Messages of a queue that have failed for good."),
+		"schedules":         gauge("atomredis_pressure_queue_schedules", "Schedules of a queue."),
 	}},
 	"atom": {[]any{"ATOM.ELEMENTS"}, []any{"ATOM.INFO"}, "element", map[string]metric{
 		"connections": gauge("atomredis_atom_element_connections", "Connections of an element."),

@@ -31,6 +31,13 @@ type Service interface {
 	MustSee(c Client) bool
 }
 
+// Arriver is a Service that must learn of keys for which Heard was not called and which came after Loaded.
+type Arriver interface {
+	Service
+	// KeysArrived says that another shard has sent keys. A guard over everything may be held.
+	KeysArrived()
+}
+
 // Keeper is a Service with data outside of keys, such as indexes. The data is part of checkpoints, copies and files,
 // as commands that make it again.
 type Keeper interface {

@@ -79,6 +79,7 @@ func (x *member) Status() *quorum.Status {
 func (x *member) Definitions() string              { return "" }
 func (x *member) Defined(_, _ string)              {}
 func (x *member) SlotsLost(slots *cluster.SlotSet) { x.lost = x.lost.Union(slots) }
+func (x *member) SlotsGained()                     {}
 
 func (x *member) Tick() {}
 

@@ -25,6 +25,9 @@ type Host interface {
 	// SlotsLost is called when the shard has stopped serving slots. The guard over everything is held: otherwise a command
 	// that has found its slot served could begin to wait for keys afterwards.
 	SlotsLost(slots *cluster.SlotSet)
+	// SlotsGained is called when the shard has begun to serve slots, whose keys are there. The guard over everything is
+	// held.
+	SlotsGained()
 	// Tick is called every AskEvery, and soon after Kick.
 	Tick()
 	// Definitions returns a digest of the server's search indexes, "" if it has none.
@@ -157,6 +160,9 @@ func (h *Shards) put(r *cluster.Record) {
 	close(old.replaced)
 	if lost := old.Own.Without(&st.Own); !lost.Empty() {
 		h.host.SlotsLost(&lost)
+	}
+	if gained := st.Own.Without(&old.Own); !gained.Empty() {
+		h.host.SlotsGained()
 	}
 }
 

@@ -188,6 +188,7 @@ func (ca *cache) put(k, v []byte) {
 	if had {
 		ca.changed(event.Updated, k, v, old)
 		ca.stay(k, ca.stays().Updated)
+		ca.expireFinished(k, v)
 		return
 	}
 	if n, ok := binary.AsLong(k); ok {
@@ -203,6 +204,7 @@ func (ca *cache) put(k, v []byte) {
 	}
 	ca.changed(event.Created, k, v, nil)
 	ca.stay(k, ca.stays().Created)
+	ca.expireFinished(k, v)
 }
 
 // remove removes a key and sends the event. It reports whether the key existed.

@@ -1,11 +1,13 @@
 package pressure
 
 import (
+	"bytes"
 	"math"
 	"slices"
 	"strconv"
 
 	"github.com/atomredis/atomredis/internal/command"
+	"github.com/atomredis/atomredis/internal/protocols/internal/effect"
 	"github.com/atomredis/atomredis/resp"
 )
 
@@ -30,13 +32,13 @@ func cmdPressureGet(c *command.Ctx) {
 		return
 	}
 	r := &getting{client: a.client(c), count: 1}
-	if v := a.options[optCount]; v != nil {
+	if v := a.option(optCount); v != nil {
 		r.counted = true
 		if r.count, ok = c.IntIn(v, 1, math.MaxInt64, command.ErrCountPositive); !ok {
 			return
 		}
 	}
-	if v := a.options[optReserve]; v != nil {
+	if v := a.option(optReserve); v != nil {
 		if r.reserve, ok = c.Int(v); !ok {
 			return
 		}
@@ -74,16 +76,16 @@ func (r *getting) empty(w *resp.Writer) {
 // replied. If it has not, and mayWait is set, the client becomes the consumer unless another client is.
 func (r *getting) step(c *command.Ctx, mayWait bool) (done bool) {
 	a, _ := readPressureArgs(c, &pressureGet) // valid: they were read before
-	q := queueOf(c, a)
+	q := simpleQueueOf(c, a)
 	ok := q.open()
 	if ok {
 		q.refresh()
 		r.holds = r.holds && !q.has(qConsumerFree) // the queue may have been created again
 	}
 	n := q.length()
-	if drained := ok && n == 0 && q.has(qClosed) && !q.has(qReserved); !ok || drained {
+	if drained := ok && n == 0 && q.has(qClosed) && !q.has(qReserved) && !q.has(qDelayed); !ok || drained {
 		if drained {
-			c.Err(errQueueClosed) // a reserved message might have come back
+			c.Err(errQueueClosed) // a reserved or delayed message would come back
 		}
 		if r.holds {
 			q.giveRole(qConsumerFree)
@@ -114,15 +116,24 @@ func (r *getting) step(c *command.Ctx, mayWait bool) (done bool) {
 // they are acknowledged.
 func (r *getting) take(q *pressureQueue, n int64) {
 	w := q.c.W
+	q.service().stats.count(q, q.c.Now(), statTaken, n)
 	if r.counted {
 		w.Array(int(n))
 	}
 	if r.reserve == 0 {
 		size := int64(0)
+		var taken [][]byte
+		noted := q.has(qNotes)
 		q.pop(qMessages, n, func(v []byte) {
 			w.Bulk(v)
 			size += int64(len(v))
+			if noted {
+				taken = append(taken, bytes.Clone(v))
+			}
 		})
+		for _, v := range taken {
+			q.takeNote(v)
+		}
 		q.count(qConsumedMessages, qConsumedBytes, n, size)
 		q.settleNotFull(true)
 		return
@@ -141,6 +152,11 @@ func (r *getting) take(q *pressureQueue, n int64) {
 	})
 	for i, id := range ids {
 		q.reserve(id, values[i])
+		_, message := parseReserved(values[i])
+		if a := q.takeNote(message); a != (attributes{}) {
+			q.addTo()
+			effect.HSet(q.c, q.keys[qHeld], id, (&heldMessage{attributes: a}).append(nil))
+		}
 	}
 	q.service().reservations.Note(q.id(), deadline)
 	q.settleNotFull(false)
@@ -172,6 +188,8 @@ func cmdPressureAck(c *command.Ctx) {
 	if n := int64(len(ids)); n > 0 {
 		q.count(qConsumedMessages, qConsumedBytes, n, size)
 		q.unreserve(ids)
+		effect.HDel(q.c, q.keys[qHeld], ids...)
+		q.service().stats.count(q, q.c.Now(), statAcked, n)
 		q.settleNotFull(true)
 	}
 	c.W.Int(int64(len(ids)))
@@ -218,25 +236,28 @@ func (q *pressureQueue) giveBack(ids [][]byte) {
 	}
 	back := make([]reservedMessage, len(ids))
 	for i, id := range ids {
-		v, _ := q.peek(qReserved).Hash().Get(id)
-		_, message := parseReserved(v)
-		back[i] = reservedMessage{parseReservedID(id), append([]byte(nil), message...)}
+		h := q.reservedMessageOf(id)
+		h.message = bytes.Clone(h.message)
+		back[i] = reservedMessage{parseReservedID(id), h}
 	}
 	slices.SortFunc(back, func(a, b reservedMessage) int { return b.id.compare(a.id) })
-	messages := make([][]byte, len(back))
+	messages := make([]heldMessage, len(back))
 	for i := range back {
-		messages[i] = back[i].message
+		messages[i] = back[i].heldMessage
 	}
 	q.unreserve(ids)
-	q.pushHead(qMessages, messages...)
+	if q.has(qHeld) {
+		effect.HDel(q.c, q.keys[qHeld], ids...)
+	}
+	q.enqueueFirst(messages...)
 	q.service().reservations.countRedelivered(q.id(), len(ids))
 	q.settleNotFull(false)
 }
 
 // reservedMessage is a message that is put back.
 type reservedMessage struct {
-	id      reservedID
-	message []byte
+	id reservedID
+	heldMessage
 }
 
 // reservedID is the id of a reserved message: the time of its reservation in ms since 1970, and a growing number. It

@@ -68,6 +68,7 @@ func eachSharding(t *testing.T, test func(t *testing.T, p *pressureServer)) {
 	for _, shards := range []string{"1", "16"} {
 		t.Run(shards+" shards", func(t *testing.T) {
 			p := newPressureServer(t, "shards", shards)
+			p.Journalled()
 			test(t, p)
 			p.Finish()
 		})
@@ -120,9 +121,9 @@ func TestPressureCommands(t *testing.T) {
 			{"a PRESSURE.PUT p x PREFIX other CLIENT me", ":1"},
 			{"a PRESSURE.GET p PREFIX other", "x"},
 			{"a PRESSURE.PUT q z CLIENT me TIMEOUT 5", ":1"},
-			{"a PRESSURE.INFO q", "*30 length :3 bound :3 closed :0 producer me consumer $-1 producer_free :1 consumer_free :1 " +
+			{"a PRESSURE.INFO q", "*36 length :3 bound :3 closed :0 producer me consumer $-1 producer_free :1 consumer_free :1 " +
 				"produced_messages :3 produced_bytes :4 consumed_messages :0 consumed_bytes :0 " +
-				"blocked_producers :0 blocked_consumers :0 reserved :0 redelivered :0"},
+				"blocked_producers :0 blocked_consumers :0 reserved :0 redelivered :0 delayed :0 dead :0 schedules :0"},
 			{"a EXISTS $:not_full", ":0"},
 			{"a PRESSURE.GET q CLIENT you", "x"},
 			{"a LRANGE $:not_full 0 -1", "*1 0"},
@@ -136,9 +137,9 @@ func TestPressureCommands(t *testing.T) {
 		}...)
 		require.Contains(t, p.step("a HELLO 3"), "proto")
 		p.play([][2]string{
-			{"a PRESSURE.INFO q", "%15 length :0 bound :3 closed :0 producer me-too consumer me-too producer_free :1 consumer_free :1 " +
+			{"a PRESSURE.INFO q", "%18 length :0 bound :3 closed :0 producer me-too consumer me-too producer_free :1 consumer_free :1 " +
 				"produced_messages :5 produced_bytes :12 consumed_messages :5 consumed_bytes :12 " +
-				"blocked_producers :0 blocked_consumers :0 reserved :0 redelivered :0"},
+				"blocked_producers :0 blocked_consumers :0 reserved :0 redelivered :0 delayed :0 dead :0 schedules :0"},
 			{"a PRESSURE.GET q TIMEOUT 5", ""},
 			{"+5", ""},
 			{"a", "_"},

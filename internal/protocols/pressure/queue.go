@@ -30,9 +30,18 @@ const (
 	qProducedBytes
 	qConsumedMessages
 	qConsumedBytes
-	qNotFull  // a list with one element while there is room
-	qClosed   // a list with elements once the queue is closed
-	qReserved // a hash of reserved messages; our own addition to the protocol
+	qNotFull // a list with one element while there is room
+	qClosed  // a list with elements once the queue is closed
+
+	// Our own additions to the protocol; package keys describes them.
+	qReserved
+	qSettings // exists if one of the following keys does
+	qDelayed
+	qDead
+	qHeld
+	qNotes
+	qDedup
+	qSchedules
 
 	// The counter of clients that follow the samples of the specification literally.
 	qPlainProducedMessages
@@ -42,7 +51,7 @@ const (
 	queueKeys // how many keys there are
 
 	// qChecked is how many of the keys, the first ones, must be of the right type for a command to work.
-	qChecked = qReserved + 1
+	qChecked = qSchedules + 1
 )
 
 // queueSuffixes are the ends of the keys, after the prefix, a colon and the name of the queue.
@@ -52,6 +61,8 @@ var queueSuffixes = [queueKeys]string{
 	qProducedMessages: keys.ProducedMessages, qProducedBytes: keys.ProducedBytes,
 	qConsumedMessages: keys.ConsumedMessages, qConsumedBytes: keys.ConsumedBytes,
 	qNotFull: keys.NotFull, qClosed: keys.Closed, qReserved: keys.Reserved,
+	qSettings: keys.Settings, qDelayed: keys.Delayed, qDead: keys.Dead, qHeld: keys.Held, qNotes: keys.Notes,
+	qDedup: keys.Dedup, qSchedules: keys.Schedules,
 	qPlainProducedMessages: keys.PlainProducedMessages, qPlainProducedBytes: keys.PlainProducedBytes,
 	qPlainConsumedMessages: keys.PlainConsumedMessages, qPlainConsumedBytes: keys.PlainConsumedBytes,
 }
@@ -60,8 +71,9 @@ var queueSuffixes = [queueKeys]string{
 var queueTypes = [qChecked]engine.Type{
 	qMessages: engine.List, qProducerFree: engine.List, qConsumerFree: engine.List, qNotFull: engine.List,
 	qClosed:   engine.List,
-	qReserved: engine.Hash,
-	qBound:    engine.String, qProducer: engine.String, qConsumer: engine.String, qProducedMessages: engine.String,
+	qReserved: engine.Hash, qDelayed: engine.ZSet, qDead: engine.ZSet, qHeld: engine.Hash, qNotes: engine.Hash,
+	qDedup: engine.ZSet, qSchedules: engine.Hash, qSettings: engine.Hash,
+	qBound: engine.String, qProducer: engine.String, qConsumer: engine.String, qProducedMessages: engine.String,
 	qProducedBytes: engine.String, qConsumedMessages: engine.String, qConsumedBytes: engine.String,
 }
 
@@ -81,12 +93,19 @@ type pressureQueue struct {
 	c     *command.Ctx
 	keys  *[queueKeys][]byte
 	bound int64 // as read by open
+
+	// simple says that the command needs none of the keys from qSettings on unless the queue has them. Such a command
+	// is as fast as the protocol's steps: check looks up :+settings, and the others only if that exists.
+	simple bool
+	bare   bool // check has found no :+settings for a simple command: peek finds none of these keys
 }
 
-// maxSuffix is the length of the longest of queueSuffixes; all together are not longer than allSuffixes.
+// maxSuffix is the length of the longest of queueSuffixes; all together are not longer than allSuffixes, and those up
+// to qSettings not longer than simpleSuffixes.
 const (
-	maxSuffix   = len(keys.ProducedMessages)
-	allSuffixes = 240
+	maxSuffix      = len(keys.ProducedMessages)
+	allSuffixes    = 310
+	simpleSuffixes = 190
 )
 
 // queueBase returns the key of the messages, with room for a suffix.
@@ -99,13 +118,18 @@ func queueBase(a *pressureArgs) []byte {
 // newQueueKeys returns the keys of the queue whose messages are at base.
 func newQueueKeys(base []byte) *[queueKeys][]byte {
 	names := new([queueKeys][]byte)
-	buf := make([]byte, 0, int(queueKeys)*len(base)+allSuffixes)
-	for k, suffix := range queueSuffixes {
+	addQueueKeys(names, base, 0, queueKeys, allSuffixes)
+	return names
+}
+
+// addQueueKeys sets those of the keys from first up to last, whose suffixes are not longer than size together.
+func addQueueKeys(names *[queueKeys][]byte, base []byte, first, last queueKey, size int) {
+	buf := make([]byte, 0, int(last-first)*len(base)+size)
+	for k := first; k < last; k++ {
 		start := len(buf)
-		buf = append(append(buf, base...), suffix...)
+		buf = append(append(buf, base...), queueSuffixes[k]...)
 		names[k] = buf[start:len(buf):len(buf)]
 	}
-	return names
 }
 
 // queueShards returns the shards of all keys of a queue.
@@ -119,6 +143,13 @@ func queueShards(ks *engine.Keyspace, keys *[queueKeys][]byte) (shards uint64) {
 // queueOf returns the queue that the arguments name.
 func queueOf(c *command.Ctx, a *pressureArgs) *pressureQueue {
 	return &pressureQueue{c: c, keys: newQueueKeys(queueBase(a))}
+}
+
+// simpleQueueOf is queueOf for a simple command.
+func simpleQueueOf(c *command.Ctx, a *pressureArgs) *pressureQueue {
+	q := &pressureQueue{c: c, keys: new([queueKeys][]byte), simple: true}
+	addQueueKeys(q.keys, queueBase(a), 0, qSettings+1, simpleSuffixes)
+	return q
 }
 
 // openQueue returns the queue that the arguments name; if they are wrong, or the queue does not exist, it writes an
@@ -149,16 +180,12 @@ func (q *pressureQueue) open() (ok bool) {
 // check checks all keys and loads their values into memory. If one is of the wrong type or is no number, it writes
 // an error and ok is false.
 func (q *pressureQueue) check() (ok bool) {
-	for k := range qChecked {
-		e := q.peek(k)
-		if e == nil {
-			continue
-		}
-		if e.Type() != queueTypes[k] {
-			q.c.Err(command.ErrWrongType)
-			return false
-		}
-		e.Load()
+	if q.bare = q.simple && !q.has(qSettings); q.simple && !q.bare {
+		q.addKeys()
+	}
+	if !q.load() {
+		q.c.Err(command.ErrWrongType)
+		return false
 	}
 	for _, k := range []queueKey{qBound, qProducedMessages, qProducedBytes, qConsumedMessages, qConsumedBytes} {
 		if e := q.peek(k); e != nil {
@@ -170,11 +197,47 @@ func (q *pressureQueue) check() (ok bool) {
 	return true
 }
 
+// addKeys adds the names that simpleQueueOf has left out.
+func (q *pressureQueue) addKeys() {
+	addQueueKeys(q.keys, q.keys[qMessages], qSettings+1, queueKeys, allSuffixes-simpleSuffixes)
+}
+
+// load loads the values of all checked keys into memory, and reports whether they are of the right types.
+func (q *pressureQueue) load() (ok bool) {
+	for k := range qChecked {
+		if q.bare && k == qSettings {
+			break
+		}
+		e := q.peek(k)
+		if e == nil {
+			continue
+		}
+		if e.Type() != queueTypes[k] {
+			return false
+		}
+		e.Load()
+	}
+	return true
+}
+
 // id identifies the queue.
 func (q *pressureQueue) id() due.ID { return due.ID{DB: q.c.DB, Key: string(q.keys[qMessages])} }
 
 // peek returns the entry of a key, or nil.
-func (q *pressureQueue) peek(k queueKey) *engine.Entry { return q.c.G.Peek(q.c.DB, q.keys[k]) }
+func (q *pressureQueue) peek(k queueKey) *engine.Entry {
+	if q.bare && k >= qSettings && k < qChecked {
+		return nil
+	}
+	return q.c.G.Peek(q.c.DB, q.keys[k])
+}
+
+// addTo prepares the queue for a change of one of the keys from qDelayed on: :+settings exists as long as the queue.
+// A command that is bare never adds to them.
+func (q *pressureQueue) addTo() {
+	if !q.has(qSettings) {
+		effect.HSet(q.c, q.keys[qSettings], settingJobs, []byte("1"))
+	}
+}
 
 // has reports whether a key exists.
 func (q *pressureQueue) has(k queueKey) bool { return q.peek(k) != nil }
@@ -290,6 +353,7 @@ func (q *pressureQueue) removeAll() {
 		q.service().roles.forget(q.role(k))
 	}
 	q.service().reservations.forget(q.id())
+	q.service().stats.forget(q.id())
 }
 
 // reserve hands out a message under an id.
@@ -323,12 +387,13 @@ func (q *pressureQueue) wakeClosed() {
 	}
 }
 
-// room returns how many messages fit into the queue. The reserved ones still have their places.
+// room returns how many messages fit into the queue. The reserved and the delayed ones have their places, so that
+// they can always come back; dead ones have none.
 func (q *pressureQueue) room() int64 {
 	if q.bound == 0 {
 		return math.MaxInt64
 	}
-	return max(q.bound-q.length()-q.reservedCount(), 0)
+	return max(q.bound-q.length()-q.reservedCount()-q.delayedCount(), 0)
 }
 
 // settleNotFull makes :not_full match the room, without letting in one message too many: the producer may have

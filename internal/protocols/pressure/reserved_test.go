@@ -120,7 +120,7 @@ func TestPressureReservedMessagesOfADeletedQueueAreDropped(t *testing.T) {
 		p.play([][2]string{
 			{"a PRESSURE.CLOSE q", "+OK"}, {"a RPOP $", "2"}, {"w PRESSURE.GET q", ""},
 			{"a DEL $:bound", ":1"}, {"a LPUSH $:closed 0 0", ":4"}, {"w", noQueue},
-			{"b BRPOP $:consumer_free 0", "*2 $:consumer_free 0"}, {"+30", ""}, {"a EXISTS $ $:reserved", ":0"},
+			{"b BRPOP $:consumer_free 0", "*2 $:consumer_free 0"}, {"+60000", ""}, {"a EXISTS $ $:reserved", ":0"},
 		}...)
 		p.play([][2]string{{"a FLUSHALL", "+OK"}, {"a PRESSURE.CREATE q", "+OK"}, {"a PRESSURE.PUT q 1", ":1"}}...)
 		p.reserve("a", 30, "1")
@@ -138,7 +138,7 @@ func TestPressureStrangeReservationsComeBack(t *testing.T) {
 	p.step("a PRESSURE.PUT q x")
 	p.reserve("a", 10, "x")
 	p.play([][2]string{{"a SET $ string", "+OK"}, {"+10", ""}, {"a HLEN $:reserved", ":1"}, {"a DEL $", ":1"},
-		{"a PRESSURE.GET q", "x"}}...)
+		{"a PRESSURE.GET q", ""}, {"+1000", ""}, {"a", "x"}}...)
 	p.step("a PRESSURE.PUT q y")
 	reply := p.step("a PRESSURE.GET q RESERVE 9000000000000000000")
 	require.Len(t, reservedIDs(reply), 1)

@@ -77,6 +77,25 @@ func (k roleKey) queue() due.ID { return due.ID{DB: k.db, Key: k.key[:roleListBa
 // Heard implements command.Service.
 func (s *Service) Heard(by command.Client, own bool, event string, db int, key string) {
 	switch event {
+	case "rename_to", "move_to", "copy_to", "restore":
+		base, ok := queueWithDue(key)
+		if !ok {
+			if base, ok = strings.CutSuffix(key, keys.Bound); ok {
+				s.reservations.forgetDeleted(due.ID{DB: db, Key: base})
+			}
+		}
+		if ok {
+			s.reservations.Note(due.ID{DB: db, Key: strings.Clone(base)}, s.host.Keyspace().Now())
+		}
+	case "del":
+		if base, ok := strings.CutSuffix(key, keys.Bound); ok {
+			s.reservations.noteDeleted(due.ID{DB: db, Key: strings.Clone(base)}, s.host.Keyspace().Now())
+		}
+	}
+	if !s.roles.on {
+		return
+	}
+	switch event {
 	case "lpop", "rpop":
 		if isRoleList(key) {
 			s.took(by, own, roleKey{db, strings.Clone(key)})

@@ -16,17 +16,19 @@ import (
 type queueFlags struct {
 	prefix  string
 	timeout time.Duration
+	policy  pressure.Policy
 }
 
 func (f *queueFlags) options() pressure.Options {
-	return pressure.Options{Prefix: f.prefix, Timeout: f.timeout}
+	return pressure.Options{Prefix: f.prefix, Timeout: f.timeout, Policy: f.policy}
 }
 
 func (a *app) pressure() *cobra.Command {
 	f := &queueFlags{}
 	c := group("pressure", "bounded queues on a Redis server, by the pressure protocol",
 		a.pressureCreate(f), a.pressurePut(f), a.pressureGet(f), a.pressureClose(f), a.pressureDelete(f), a.pressureInfo(f),
-		a.pressureList(f))
+		a.pressureList(f), a.pressurePeek(f), a.pressureRetry(f), a.pressurePurge(f), a.pressureStats(f), a.pressureSchedule(f),
+		a.pressureUnschedule(f), a.pressureSchedules(f))
 	c.Example = `  seq 1000 | atomredis pressure put numbers --create --bound 100 --close
   atomredis pressure get numbers --all -h server`
 	c.PersistentFlags().StringVar(&f.prefix, "prefix", pressure.DefaultPrefix, "prefix of the keys of queues")
@@ -48,6 +50,7 @@ func (a *app) pressureCreate(f *queueFlags) *cobra.Command {
 			return err
 		}}
 	c.Flags().Int64Var(&bound, "bound", 0, "how many messages the queue holds (0: any number)")
+	policyFlags(c, &f.policy)
 	return c
 }
 
@@ -157,12 +160,16 @@ func (a *app) queueInfo(info *pressure.Info) error {
 	number("blocked consumers", info.BlockedConsumers)
 	number("reserved", info.Reserved)
 	number("redelivered", info.Redelivered)
+	number("delayed", info.Delayed)
+	number("dead", info.Dead)
+	number("schedules", info.Schedules)
 	return a.table([]string{"field", "value"}, rows)
 }
 
 func (a *app) pressurePut(f *queueFlags) *cobra.Command {
 	var null, closeAfter, create bool
 	var bound int64
+	var job jobFlags
 	c := &cobra.Command{Use: "put QUEUE [MESSAGE...]", Short: "put messages, or the lines of standard input, into a queue",
 		Args: Arguments(1, -1), Example: "  seq 1000 | atomredis pressure put numbers --create --bound 100 --close",
 		RunE: func(c *cobra.Command, args []string) error {
@@ -178,7 +185,7 @@ func (a *app) pressurePut(f *queueFlags) *cobra.Command {
 			for batch := range a.batches(ctx, args[1:], delimiter(null)) {
 				var n int
 				if err = batch.err; err == nil {
-					n, err = q.PutAll(ctx, batch.messages...)
+					n, err = job.put(ctx, q, batch.messages)
 				}
 				put += n
 				if err != nil {
@@ -199,6 +206,7 @@ func (a *app) pressurePut(f *queueFlags) *cobra.Command {
 			return nil
 		}}
 	c.Flags().BoolVarP(&null, "null", "0", false, "messages of the input end with NUL instead of a line break")
+	job.add(c)
 	c.Flags().BoolVar(&closeAfter, "close", false, "close the queue at the end of the input")
 	c.Flags().BoolVar(&create, "create", false, "create the queue if there is none")
 	c.Flags().Int64Var(&bound, "bound", 0, "how many messages a queue holds that is created (0: any number)")

@@ -10,7 +10,11 @@ const (
 	Counter   = "command_consumer_group_counter:" // counts the running instances of the element
 	Reference = "reference:"                      // a reference: any name
 	Parameter = "parameter:"                      // a parameter: its name
+	Heartbeat = "heartbeat:"                      // expires unless the element lives
 )
+
+// Heartbeats is the set of the elements that have heartbeats and have not ended.
+const Heartbeats = "heartbeats"
 
 // Log is the stream of the log.
 const Log = "log"

@@ -16,8 +16,18 @@ const (
 	Closed       = ":closed"        // a list with elements once the queue is closed
 )
 
-// Reserved is the suffix of a hash of reserved messages; it is not in the specification.
-const Reserved = ":reserved"
+// The suffixes of the keys that are not in the specification. They exist only while they have something, but Settings
+// stays until the queue is removed. The plus sign keeps them apart from queues and from keys of other programs.
+const (
+	Reserved  = ":reserved"   // hash: id of a reserved message → deadline and message
+	Settings  = ":+settings"  // hash: attempts and backoff of the queue; exists if one of the following keys does
+	Delayed   = ":+delayed"   // sorted set: id of a delayed message → when it comes due, in ms since 1970
+	Dead      = ":+dead"      // sorted set: id of a dead message → when it died
+	Held      = ":+held"      // hash: id of a delayed, dead or reserved message → its attributes, its reason, itself
+	Notes     = ":+notes"     // hash: digest of a message in the list → its attributes
+	Dedup     = ":+dedup"     // sorted set: key of a message that was put → until when it is refused
+	Schedules = ":+schedules" // hash: name of a schedule → its next time, its expression, its message
+)
 
 // The suffixes of the counters.
 const (
