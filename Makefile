@@ -27,8 +27,8 @@ cluster: build
 build:
 	CGO_ENABLED=0 $(GO) build -tags grpcnotrace -o $(BIN) ./cmd/atomredis
 
-# Packages for users, and those for tests and benchmarks, are separate modules (go.work).
-ALL = ./... ./bench/... ./conformance/...
+# Packages for users, and those for tests, benchmarks and examples, are separate modules (go.work).
+ALL = ./... ./bench/... ./conformance/... ./examples/...
 
 # Compiles little: no C, no profile, and no vet, which lint runs. Tests of whole servers mostly wait, so more of them run at once
 # than there are processors. The random numbers are the same each time; ATOMREDIS_TEST_SEED chooses others.
@@ -36,8 +36,8 @@ TESTED = -pgo=off -vet=off -tags grpcnotrace -parallel 4
 test:
 	CGO_ENABLED=0 $(GO) test $(TESTED) ./...
 
-# Also runs the tests of bench and conformance, which need more libraries.
-CHECKED ?= ./bench/... ./conformance/...
+# Also runs the tests of bench and conformance, which need more libraries, and of the examples.
+CHECKED ?= ./bench/... ./conformance/... ./examples/...
 check: test
 	CGO_ENABLED=0 $(GO) test $(TESTED) $(CHECKED)
 
@@ -108,7 +108,7 @@ lint:
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; exit 1; }
 	$(GO) vet -pgo=off $(ALL)
 	$(GO) run -pgo=off ./internal/portable $(SYSTEMS) -- ./...
-	$(GO) run -pgo=off honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...
+	$(GO) run -pgo=off honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./... ./examples/...
 	@found=$$($(GO) run -pgo=off golang.org/x/vuln/cmd/govulncheck@v1.9.0 ./... 2>&1) || case $$found in \
 		*"dial tcp"*) echo "govulncheck: the database of vulnerabilities cannot be reached" ;; \
 		*) echo "$$found"; exit 1 ;; \

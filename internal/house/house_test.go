@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -95,6 +96,24 @@ func TestTheRootHasFewFolders(t *testing.T) {
 		}
 	}
 	require.LessOrEqual(t, len(folders), 24, folders)
+}
+
+// Examples are short, and their page lists all of them.
+func TestExamplesAreListed(t *testing.T) {
+	mains, err := filepath.Glob("../../examples/*/main.go")
+	require.NoError(t, err)
+	require.NotEmpty(t, mains)
+	page, err := os.ReadFile("../../docs/examples.md")
+	require.NoError(t, err)
+	for _, main := range mains {
+		name := filepath.Base(filepath.Dir(main))
+		require.FileExists(t, "../../examples/"+name+"/main_test.go")
+		require.Contains(t, string(page), "](../examples/"+name+"/", name)
+		content, err := os.ReadFile(main)
+		require.NoError(t, err)
+		require.LessOrEqual(t, bytes.Count(content, []byte("\n")), 190, name)
+		require.Contains(t, string(content), "//\tgo run ./examples/"+name+" ", "the comment says how to run it")
+	}
 }
 
 // Packages stay small enough to understand. The server only composes, starts and stops: long parts of it become
