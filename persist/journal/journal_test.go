@@ -255,7 +255,7 @@ func (g *gate) wrap(fs disk.FS) disk.FS {
 
 func TestOneSyncServesAllWhoWait(t *testing.T) {
 	g := newGate()
-	j := open(t, Options{FS: g.wrap(newFS(t))})
+	j := open(t, Options{FS: g.wrap(newFS(t)), Now: newClock().now}) // a pause would make it sync room for later records, too
 	const n = 200
 	var appended, done sync.WaitGroup
 	appended.Add(n)
