@@ -389,7 +389,7 @@ func TestResultsOfCustomCommandsBecomeReplies(t *testing.T) {
 			result = c.result
 			conn, err := db.Dial(t.Context())
 			require.NoError(t, err)
-			require.NoError(t, conn.SetDeadline(time.Now().Add(10*time.Second)))
+			require.NoError(t, conn.SetDeadline(time.Now().Add(time.Minute)))
 			fmt.Fprintf(conn, "HELLO %s\r\nECHO #\r\nX\r\nECHO #\r\n", proto)
 			r := bufio.NewReader(conn)
 			mark := "$1\r\n#\r\n"

@@ -221,7 +221,7 @@ func TestRedisLoadsASnapshotAsAppendOnlyFile(t *testing.T) {
 	connect := func(n int) *redis.Client { return redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + port, DB: n}) }
 	client := connect(0)
 	defer client.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for client.Ping(ctx).Err() != nil {
 		require.NoError(t, ctx.Err(), "redis-server does not start")

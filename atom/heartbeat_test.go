@@ -43,7 +43,7 @@ func TestHeartbeatsAreRepeated(t *testing.T) {
 		e, err := atom.New(ctx, r, "lives", atom.Options{Heartbeat: 5 * time.Millisecond})
 		require.NoError(t, err)
 		require.NoError(t, r.Del(ctx, "heartbeats").Err())
-		require.Eventually(t, func() bool { return r.SIsMember(ctx, "heartbeats", "lives").Val() }, 10*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return r.SIsMember(ctx, "heartbeats", "lives").Val() }, time.Minute, time.Millisecond)
 		require.NoError(t, e.Close(ctx))
 	})
 }

@@ -130,7 +130,7 @@ func testAgainstRedisCli(t *testing.T, binary string) {
 	addr := serverAddr(t)
 	run := func(program []string, mode string) string {
 		exchange(t, addr, "FLUSHALL")
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		cmd := exec.CommandContext(ctx, program[0], append(append(program[1:], at(addr)...), strings.Fields(mode)...)...)
 		cmd.Stdin = strings.NewReader(cliCommands)
@@ -138,7 +138,7 @@ func testAgainstRedisCli(t *testing.T, binary string) {
 		cmd.Stdout, cmd.Stderr = &out, &out
 		require.NoError(t, cmd.Start())
 		// The last command subscribes; only a signal ends it.
-		require.Eventually(t, func() bool { return subscribed.MatchString(out.String()) }, 15*time.Second, time.Millisecond,
+		require.Eventually(t, func() bool { return subscribed.MatchString(out.String()) }, time.Minute, time.Millisecond,
 			"%v %s", program, &out)
 		require.NoError(t, cmd.Process.Kill())
 		cmd.Wait()
@@ -179,7 +179,7 @@ func testOnATerminal(t *testing.T, binary string) {
 	prompt := addr + "> "
 	awaits := func(want string) {
 		t.Helper()
-		require.Eventually(t, func() bool { return strings.Contains(out.String(), want) }, 10*time.Second, time.Millisecond,
+		require.Eventually(t, func() bool { return strings.Contains(out.String(), want) }, time.Minute, time.Millisecond,
 			"%q is not in %q", want, &out)
 		out.Reset()
 	}

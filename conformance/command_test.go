@@ -67,7 +67,7 @@ func bothServers(t *testing.T) (redis, ours *transcript.Conn) {
 
 // reply returns the server's reply to a command.
 func reply(t *testing.T, c *transcript.Conn, words ...string) transcript.Value {
-	v, err := c.Do(10*time.Second, words...)
+	v, err := c.Do(time.Minute, words...)
 	require.NoError(t, err)
 	return v
 }

@@ -30,7 +30,7 @@ import (
 
 // followTimeout is the most time for a replica to catch up, and followTick the interval of polling.
 const (
-	followTimeout = 15 * time.Second
+	followTimeout = time.Minute
 	followTick    = 20 * time.Millisecond
 )
 

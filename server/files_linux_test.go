@@ -50,7 +50,7 @@ func TestServerThatRunsOutOfFilesGoesOnWhenThereAreSomeAgain(t *testing.T) {
 func requirePong(t *testing.T, conn net.Conn) {
 	_, err := conn.Write([]byte("PING\r\n"))
 	require.NoError(t, err)
-	require.NoError(t, conn.SetReadDeadline(time.Now().Add(20*time.Second)))
+	require.NoError(t, conn.SetReadDeadline(time.Now().Add(time.Minute)))
 	line, err := bufio.NewReader(conn).ReadString('\n')
 	require.NoError(t, err)
 	require.Equal(t, "+PONG\r\n", line)

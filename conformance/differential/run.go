@@ -61,7 +61,7 @@ func (d *Difference) String() string {
 
 const (
 	// batchTimeout is the most time that a server may take for one batch.
-	batchTimeout = 5 * time.Second
+	batchTimeout = 30 * time.Second
 	// batchLimit bounds the commands sent before replies are read.
 	batchLimit = 100
 	// databases is the number of databases that the generator uses.

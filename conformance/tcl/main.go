@@ -51,7 +51,7 @@ const (
 	// cliUnit tests redis-cli more than the server.
 	cliUnit = "integration/redis-cli"
 	// startTimeout is the most time before a server must answer.
-	startTimeout = 10 * time.Second
+	startTimeout = time.Minute
 	// maxHung is the number of hanging tests after which the rest of a unit is skipped.
 	maxHung = 8
 )

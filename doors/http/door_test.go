@@ -233,7 +233,7 @@ func TestAFollowerWithoutItsMasterIsNotReady(t *testing.T) {
 	require.Eventually(t, func() bool {
 		code, _ := b.get("/readyz", "", "")
 		return code == 200
-	}, 10*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 }
 
 // Requests with a foreign Host are refused, except probes.

@@ -15,7 +15,7 @@ import (
 const Variable = "ATOMREDIS_ORACLE"
 
 // startTimeout is how long Redis may take until it accepts connections.
-const startTimeout = 10 * time.Second
+const startTimeout = time.Minute
 
 // Start runs a redis-server for the length of the test and returns the path of its Unix socket. It skips the test if
 // Variable is not set. Further arguments go to redis-server.

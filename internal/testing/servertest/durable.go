@@ -92,7 +92,7 @@ func (d *Durable) Expect(reply, command string) {
 
 // Await repeats a command until it has the given reply.
 func (d *Durable) Await(reply, command string) {
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		if d.Line(command) == reply {
 			return
 		}

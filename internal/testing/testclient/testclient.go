@@ -14,7 +14,7 @@ import (
 )
 
 // Timeout is how long a client waits for a reply.
-const Timeout = 10 * time.Second
+const Timeout = time.Minute
 
 // Client sends commands and reads replies. Its Conn is for pipelines, and for replies as values.
 type Client struct {

@@ -35,7 +35,7 @@ func Dial(addr string) (net.Conn, error) {
 	if strings.Contains(addr, "/") {
 		network = "unix"
 	}
-	return net.DialTimeout(network, addr, 5*time.Second)
+	return net.DialTimeout(network, addr, 30*time.Second)
 }
 
 // NewConn wraps a network connection, which it then owns.
