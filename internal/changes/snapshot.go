@@ -336,13 +336,20 @@ func (f *Feed) readSnapshot(ctx context.Context, at Position, q *Query) (p Page,
 		case err != nil:
 			return p, ErrNoSnapshot
 		}
-		p.Next.Offset = c.at
-		if db, ok := selects(args); ok {
-			p.Next.DB = db
+		db := p.Next.DB
+		selected, isSelect := selects(args)
+		if isSelect {
+			db = selected
+		}
+		p.Next.Offset, p.Next.DB = c.at, db
+		if c.at == c.end { // after the last change the snapshot is not needed any more
+			p.Next = Position{Place: s.end}
+		}
+		if isSelect {
 			continue
 		}
 		d.begin()
-		if d.add(args, p.Next.DB, encoded); d.n == 0 {
+		if d.add(args, db, encoded); d.n == 0 {
 			continue
 		}
 		d.end(&w, f.sealed(p.Next), s.at)

@@ -302,6 +302,21 @@ func TestPositionsInSnapshotsCannotBeMadeUp(t *testing.T) {
 }
 
 // A reader that waits gets nothing that its user may not read any more.
+// A consumer that keeps only the positions of changes does not need the snapshot any more once it has the last one.
+func TestTheLastChangeOfASnapshotHasAPositionInTheJournal(t *testing.T) {
+	d := servertest.OpenDurable(t, crashfs.Mem())
+	defer d.End()
+	d.Lines("SET a 1", "SELECT 3", "SET b 2")
+	last := end(t, d)
+	next, all := decode(t, d.Line("CHANGES READ FROM 0"))
+	require.Equal(t, []string{"0 SET a 1", "3 SET b 2"}, commandsOf(all))
+	require.Equal(t, byte('s'), all[0].position[0])
+	require.Equal(t, last, all[1].position)
+	require.Equal(t, last, next)
+	_, rest := decode(t, d.Line("CHANGES READ FROM "+all[0].position+" COUNT 1"))
+	require.Equal(t, all[1:], rest)
+}
+
 func TestAReaderThatWaitsLosesTheRightsOfItsUser(t *testing.T) {
 	d := servertest.OpenDurable(t, crashfs.Mem())
 	defer d.End()
