@@ -15,7 +15,7 @@ func (a *app) cluster() *cobra.Command {
 		a.clusterAdd(),
 		a.clusterChange("remove ADDR", "take a server out, dead or alive", "RAFT.REMOVE", 1, "%s is removed."),
 		a.clusterChange("transfer [ADDR]", "have another server lead", "RAFT.TRANSFER", 0, "%s gets the lead."), a.clusterStart(),
-		a.clusterRecover())
+		a.clusterRecover(), a.clusterRebalance())
 	c.Example = `  atomredis cluster start
   atomredis cluster status -p 7001`
 	return c

@@ -1,0 +1,307 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/spf13/cobra"
+)
+
+// rebalance moves slots between the shards of a cluster.
+type rebalance struct {
+	a         *app
+	by        string  // a name in weights
+	threshold float64 // percent
+	batch     int     // slots in one migration
+	pause     time.Duration
+	without   []string // addresses of servers whose shards are to have no slots
+	dryRun    bool
+}
+
+// weights has the metrics of CLUSTER SLOT-STATS that the values of --by stand for; "" counts slots.
+var weights = map[string]string{"slots": "", "keys": "key-count", "time": "cpu-usec"}
+
+func (a *app) clusterRebalance() *cobra.Command {
+	r := rebalance{a: a}
+	c := &cobra.Command{Use: "rebalance", Short: "move slots between shards, so that each has its part", Args: Arguments(0, 0),
+		Long: `Moves slots with their keys until each shard has the same number of slots, of keys, or of microseconds that commands have
+taken. Clients go on meanwhile. Slots move in batches, one after the other, and an interrupt ends it after a batch; the next call
+goes on. A new shard has no slots: it gets its part. With --without the shard of a server loses all slots and can be shut down.`,
+		Example: `  atomredis cluster rebalance -p 7001 --dry-run
+  atomredis cluster rebalance -p 7001 --by keys --pause 1s
+  atomredis cluster rebalance -p 7001 --without 127.0.0.1:7007`,
+		RunE: func(c *cobra.Command, _ []string) error { return r.run(c.Context()) }}
+	c.Flags().StringVar(&r.by, "by", "slots", "what each shard has the same of: slots, keys, or time, which needs cluster-slot-stats-enabled")
+	c.Flags().Float64Var(&r.threshold, "threshold", 2, "do nothing if no shard differs from its part by more than this many percent")
+	c.Flags().IntVar(&r.batch, "batch", 100, "slots that move at once")
+	c.Flags().DurationVar(&r.pause, "pause", 0, "time between two batches")
+	c.Flags().StringSliceVar(&r.without, "without", nil, "address of a server whose shard is to have no slots")
+	c.Flags().BoolVar(&r.dryRun, "dry-run", false, "show what would move")
+	return c
+}
+
+// moved is a row of the output.
+type moved struct {
+	From  string `json:"from"` // addresses for clients
+	To    string `json:"to"`
+	Count int    `json:"count"`
+	Slots string `json:"slots"`
+}
+
+func (r *rebalance) run(ctx context.Context) error {
+	metric, ok := weights[r.by]
+	switch {
+	case !ok:
+		return Usagef("--by takes slots, keys or time")
+	case r.batch < 1:
+		return Usagef("--batch takes a number above 0")
+	}
+	shards, err := r.shards(ctx)
+	if err != nil {
+		return err
+	}
+	weight, err := r.weigh(ctx, shards, metric)
+	if err != nil {
+		return err
+	}
+	moves, err := balance(shards, weight, r.threshold)
+	if err != nil {
+		return err
+	}
+	for _, m := range moves {
+		if r.dryRun {
+			if err := r.show(&shards[m.from], &shards[m.to], m.slots); err != nil {
+				return err
+			}
+			continue
+		}
+		for batch := range slices.Chunk(m.slots, r.batch) {
+			if err := r.move(ctx, &shards[m.to], batch); err != nil {
+				return err
+			}
+			if err := r.show(&shards[m.from], &shards[m.to], batch); err != nil {
+				return err
+			}
+			if !sleep(ctx, r.pause) {
+				return nil
+			}
+		}
+	}
+	if len(moves) == 0 && !r.a.json {
+		return r.a.printed("Each shard has its part.")
+	}
+	return nil
+}
+
+// name names a shard for people.
+func (s *shard) name() string {
+	if s.leader != "" {
+		return s.leader
+	}
+	return s.addrs[0]
+}
+
+// show writes which slots have moved, or would.
+func (r *rebalance) show(from, to *shard, slots []int) error {
+	m := moved{from.name(), to.name(), len(slots), rangesText(slots)}
+	if r.a.json {
+		return r.a.printJSON(m)
+	}
+	verb := "moved"
+	if r.dryRun {
+		verb = "to move"
+	}
+	return r.a.printed(fmt.Sprintf("%s from %s to %s: %d slots, %s", verb, m.From, m.To, m.Count, m.Slots))
+}
+
+// shards returns the shards of the cluster, and marks those that are to have no slots.
+func (r *rebalance) shards(ctx context.Context) ([]shard, error) {
+	shards, err := shardsOf(ctx, r.a.client)
+	if err != nil {
+		return nil, err
+	}
+	for _, addr := range r.without {
+		i := slices.IndexFunc(shards, func(s shard) bool { return slices.Contains(s.addrs, addr) })
+		if i < 0 {
+			return nil, fmt.Errorf("no shard has a server with the address %s", addr)
+		}
+		shards[i].retire = true
+	}
+	return shards, nil
+}
+
+// shardsOf asks a server for all shards, in the order of their slots.
+func shardsOf(ctx context.Context, client *redis.Client) (shards []shard, err error) {
+	reply, err := client.Do(ctx, "CLUSTER", "SHARDS").Slice()
+	if err != nil {
+		return nil, err
+	}
+	for _, one := range reply {
+		f := pairs(one)
+		var s shard
+		ends, _ := f["slots"].([]any)
+		for pair := range slices.Chunk(ends, 2) {
+			for slot := number(textOf(pair[0])); slot <= number(textOf(pair[len(pair)-1])); slot++ {
+				s.slots = append(s.slots, int(slot))
+			}
+		}
+		slices.Sort(s.slots)
+		nodes, _ := f["nodes"].([]any)
+		for _, n := range nodes {
+			f := pairs(n)
+			addr := net.JoinHostPort(textOf(f["ip"]), textOf(f["port"]))
+			s.nodes, s.addrs = append(s.nodes, textOf(f["id"])), append(s.addrs, addr)
+			if textOf(f["role"]) == "master" {
+				s.leader = addr
+			}
+		}
+		if len(s.addrs) > 0 {
+			shards = append(shards, s)
+		}
+	}
+	slices.SortStableFunc(shards, func(x, y shard) int { return x.first() - y.first() })
+	return shards, nil
+}
+
+// first returns the first slot; shards without slots come last.
+func (s *shard) first() int {
+	if len(s.slots) == 0 {
+		return slots
+	}
+	return s.slots[0]
+}
+
+// weigh returns the weights of slots by a metric of their leaders.
+func (r *rebalance) weigh(ctx context.Context, shards []shard, metric string) (weight func(slot int) int64, err error) {
+	if metric == "" {
+		return func(int) int64 { return 1 }, nil
+	}
+	found := map[int]int64{}
+	for _, s := range shards {
+		if len(s.slots) == 0 {
+			continue
+		}
+		client := r.at(s.name())
+		reply, err := client.Do(ctx, "CLUSTER", "SLOT-STATS", "SLOTSRANGE", 0, slots-1).Slice()
+		client.Close()
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", s.name(), err)
+		}
+		known := false
+		for _, one := range reply {
+			stats, _ := one.([]any)
+			if len(stats) < 2 {
+				continue
+			}
+			slot := int(number(textOf(stats[0])))
+			n, ok := pairs(stats[1])[metric]
+			known = known || ok
+			if _, own := slices.BinarySearch(s.slots, slot); own {
+				found[slot] = number(textOf(n))
+			}
+		}
+		if !known {
+			return nil, fmt.Errorf("%s does not count %s: CONFIG SET cluster-slot-stats-enabled yes", s.name(), metric)
+		}
+	}
+	return func(slot int) int64 { return found[slot] }, nil
+}
+
+// at returns a client of another server of the cluster.
+func (r *rebalance) at(addr string) *redis.Client {
+	o := *r.a.client.Options()
+	o.Network, o.Addr = "tcp", addr
+	return redis.NewClient(&o)
+}
+
+const (
+	// moveTries is how often a batch is tried while leaders change.
+	moveTries = 10
+	// movePause is the time before the next try, and statusPause that between two looks at a task.
+	movePause   = time.Second
+	statusPause = 20 * time.Millisecond
+)
+
+// move moves slots to a shard. It tries again if they did not arrive, and does not stop within a batch when ctx ends.
+func (r *rebalance) move(ctx context.Context, to *shard, slots []int) (err error) {
+	ctx = context.WithoutCancel(ctx)
+	for range moveTries {
+		var missing []int
+		if missing, err = r.missing(ctx, to, slots); err == nil && len(missing) == 0 {
+			return nil
+		}
+		if err == nil {
+			err = r.migrate(ctx, to.leader, missing)
+		}
+		if err != nil {
+			sleep(ctx, movePause)
+		}
+	}
+	return err
+}
+
+// missing returns those of the slots that a shard does not have, and notes its leader.
+func (r *rebalance) missing(ctx context.Context, to *shard, slots []int) ([]int, error) {
+	now, err := shardsOf(ctx, r.a.client)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range now {
+		if !slices.ContainsFunc(s.nodes, func(id string) bool { return slices.Contains(to.nodes, id) }) {
+			continue
+		}
+		if s.leader == "" {
+			return nil, fmt.Errorf("the shard of %s has no leader", to.name())
+		}
+		to.leader = s.leader
+		return slices.DeleteFunc(slices.Clone(slots), func(slot int) bool {
+			_, has := slices.BinarySearch(s.slots, slot)
+			return has
+		}), nil
+	}
+	return nil, fmt.Errorf("the shard of %s is not in the cluster any more", to.name())
+}
+
+// migrate moves slots to a server that leads its shard, and waits for the end.
+func (r *rebalance) migrate(ctx context.Context, leader string, slots []int) error {
+	client := r.at(leader)
+	defer client.Close()
+	args := []any{"CLUSTER", "MIGRATION", "IMPORT"}
+	for _, ends := range rangesOf(slots) {
+		args = append(args, ends[0], ends[1])
+	}
+	task, err := client.WithTimeout(changeTimeout).Do(ctx, args...).Text()
+	for err == nil {
+		var tasks []any
+		if tasks, err = client.Do(ctx, "CLUSTER", "MIGRATION", "STATUS", "ID", task).Slice(); err != nil {
+			break
+		}
+		if len(tasks) == 0 {
+			return errors.New("the leader of the shard has changed")
+		}
+		switch f := pairs(tasks[0]); textOf(f["state"]) {
+		case "completed":
+			return nil
+		case "failed", "canceled":
+			return errors.New(orElse(textOf(f["last_error"]), textOf(f["state"])))
+		}
+		sleep(ctx, statusPause)
+	}
+	return fmt.Errorf("slots %s to %s: %w", strconv.Quote(rangesText(slots)), leader, err)
+}
+
+// sleep waits, and reports false if ctx ends meanwhile.
+func sleep(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
+}

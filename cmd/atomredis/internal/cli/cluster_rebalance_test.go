@@ -1,0 +1,125 @@
+package cli
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/atomredis/atomredis"
+	"github.com/atomredis/atomredis/internal/testing/freeport"
+)
+
+// portOf returns the port of an address.
+func portOf(addr string) string { return addr[strings.LastIndexByte(addr, ':')+1:] }
+
+// startCluster starts shards of one server each, which know each other, and returns the servers and their
+// addresses, for each other and for clients.
+func startCluster(t *testing.T, slots ...string) (dbs []*atomredis.DB, raft, client []string) {
+	for i, own := range slots {
+		raft, client = append(raft, freeport.Addr(t)), append(client, freeport.Addr(t))
+		db, err := atomredis.Open(atomredis.Options{Addr: client[i], Dir: t.TempDir(), Config: map[string]string{
+			"raft-addr": raft[i], "raft-peers": raft[i], "appendonly": "yes", "cluster-enabled": "yes", "cluster-slots": own,
+			"replica-announce-port": portOf(client[i])}})
+		require.NoError(t, err)
+		t.Cleanup(func() { db.Close() })
+		dbs = append(dbs, db)
+	}
+	for i := range slots[1:] {
+		require.Eventually(t, func() bool { // a server that was just elected does not lead yet
+			_, err := dbs[0].Do(t.Context(), "CLUSTER", "MEET", "127.0.0.1", portOf(client[i+1]), portOf(raft[i+1]))
+			return err == nil
+		}, time.Minute, 50*time.Millisecond)
+	}
+	for i := range slots {
+		require.Eventually(t, func() bool {
+			out, code := ask(append([]string{"cluster", "status"}, at(client[i])...)...)
+			return code == 0 && strings.Count(out, "\tleader\tyes\t") == len(slots)
+		}, time.Minute, 50*time.Millisecond)
+	}
+	return dbs, raft, client
+}
+
+func TestShardsAreBalanced(t *testing.T) {
+	dbs, _, client := startCluster(t, "0-8191", "8192-16383", "none")
+	rebalance := func(options ...string) (string, int) {
+		return ask(append(append([]string{"cluster", "rebalance"}, options...), at(client[1])...)...)
+	}
+	for n := range 300 {
+		key := fmt.Sprint("key", n)
+		for _, db := range dbs[:2] { // one of them has the slot
+			if _, err := db.Do(t.Context(), "SET", key, n); err == nil {
+				break
+			}
+		}
+	}
+	keys := func() (sum int64, each []int64) {
+		for _, db := range dbs {
+			reply, err := db.Do(t.Context(), "DBSIZE")
+			require.NoError(t, err)
+			n, err := reply.Int()
+			require.NoError(t, err)
+			sum, each = sum+n, append(each, n)
+		}
+		return sum, each
+	}
+	slots := func(want ...string) { // soon, as the other shards learn of moved slots
+		t.Helper()
+		require.EventuallyWithT(t, func(c *assert.CollectT) {
+			out, code := ask(append([]string{"cluster", "status"}, at(client[0])...)...)
+			require.Zero(c, code)
+			for i, w := range want {
+				require.Regexp(c, regexp.QuoteMeta(client[i])+"\t.*\t"+w+"\n", out)
+			}
+		}, time.Minute, 50*time.Millisecond)
+	}
+
+	plan := fmt.Sprintf("to move from %[1]s to %[3]s: 2731 slots, 5461-8191\nto move from %[2]s to %[3]s: 2730 slots, 13654-16383\n",
+		client[0], client[1], client[2])
+	out, code := rebalance("--dry-run")
+	require.Zero(t, code, out)
+	require.Equal(t, plan, out)
+	slots("0-8191", "8192-16383", "none")
+
+	out, code = rebalance("--batch", "2000")
+	require.Zero(t, code, out)
+	require.Equal(t, 4, strings.Count(out, "moved from "), out)
+	require.Contains(t, out, fmt.Sprintf("moved from %s to %s: 2000 slots, 5461-7460\n", client[0], client[2]))
+	slots("0-5460", "8192-13653", "5461-8191 13654-16383")
+	sum, each := keys()
+	require.EqualValues(t, 300, sum, each)
+	require.NotZero(t, each[2])
+	out, code = rebalance()
+	require.Zero(t, code, out)
+	require.Equal(t, "Each shard has its part.\n", out)
+
+	out, code = rebalance("--by", "keys", "--threshold", "0", "--batch", "20000")
+	require.Zero(t, code, out)
+	sum, each = keys()
+	require.EqualValues(t, 300, sum, each)
+	for _, n := range each {
+		require.InDelta(t, 100, n, 4, each) // some slots have several keys
+	}
+
+	out, code = rebalance("--without", client[2], "--batch", "20000", "--json")
+	require.Zero(t, code, out)
+	require.Contains(t, out, `{"from":"`+client[2]+`","to":"`)
+	sum, each = keys()
+	require.Zero(t, each[2])
+	require.EqualValues(t, 300, sum, each)
+
+	for options, want := range map[string]string{
+		"--by memory":           "--by takes slots, keys or time",
+		"--batch 0":             "--batch takes a number above 0",
+		"--by time":             "does not count cpu-usec: CONFIG SET cluster-slot-stats-enabled yes",
+		"--without 127.0.0.1:1": "no shard has a server with the address 127.0.0.1:1",
+	} {
+		out, code = rebalance(strings.Fields(options)...)
+		require.NotZero(t, code, options)
+		require.Contains(t, out, want)
+	}
+}
