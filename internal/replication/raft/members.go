@@ -53,7 +53,7 @@ func (n *Node) Add(addr string, online bool) error {
 			return nil
 		}
 		defer n.peers.kick()
-		return r.AddNonvoter(consensus.ServerID(addr), learnerAt(addr, true), index, answerTimeout).Error()
+		return n.outcome(r.AddNonvoter(consensus.ServerID(addr), learnerAt(addr, true), index, answerTimeout))
 	})
 }
 
@@ -123,7 +123,7 @@ func (n *Node) Remove(addr string) error {
 			return n.removeSelf()
 		}
 		defer n.peers.kick()
-		return r.RemoveServer(consensus.ServerID(addr), index, answerTimeout).Error()
+		return n.outcome(r.RemoveServer(consensus.ServerID(addr), index, answerTimeout))
 	})
 }
 

@@ -341,7 +341,7 @@ func (n *Node) awaitFutures() {
 	for {
 		select {
 		case f := <-n.futures:
-			if f.Error() != nil {
+			if n.outcome(f.ApplyFuture) != nil && !n.stopped() {
 				n.mustRecheck(f.term)
 			}
 		case <-n.stop:
@@ -431,7 +431,7 @@ func (n *Node) Elected() bool {
 
 // lead makes the server lead in a term, and reports whether it does.
 func (n *Node) lead(term uint64) bool {
-	if n.consensus().Barrier(n.o.Timeout).Error() != nil { // after it, all committed entries have been executed
+	if n.outcome(n.consensus().Barrier(n.o.Timeout)) != nil { // after it, all committed entries have been executed
 		return false
 	}
 	n.turn.Lock()
@@ -720,7 +720,7 @@ func (n *Node) Transfer(addr string) error {
 			} else {
 				handed = r.LeadershipTransferToServer(consensus.ServerID(addr), consensus.ServerAddress(addr))
 			}
-			err := handed.Error()
+			err := n.outcome(handed)
 			if err == nil || r.State() != consensus.Leader { // the lead was taken, even if late
 				return nil
 			}

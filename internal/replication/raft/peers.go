@@ -261,7 +261,7 @@ func (p *peers) take(addr string) error {
 			added = added || !waits(s)
 			if s.Suffrage == consensus.Voter {
 				p.n.o.Log.Warn("a server of the group has lost what it had; it learns again", "server", addr)
-				if err := r.DemoteVoter(s.ID, 0, answerTimeout).Error(); err != nil {
+				if err := p.n.outcome(r.DemoteVoter(s.ID, 0, answerTimeout)); err != nil {
 					return err
 				}
 			}
@@ -270,7 +270,7 @@ func (p *peers) take(addr string) error {
 			p.n.o.Log.Info("a server has joined to learn; RAFT.ADD makes it count for majorities", "server", addr)
 		}
 		defer p.kick()
-		return r.AddNonvoter(consensus.ServerID(addr), learnerAt(addr, added), 0, answerTimeout).Error()
+		return p.n.outcome(r.AddNonvoter(consensus.ServerID(addr), learnerAt(addr, added), 0, answerTimeout))
 	})
 }
 
@@ -357,7 +357,7 @@ func (p *peers) promote(c consensus.Configuration, index uint64) {
 		if !isLearner(s) || !p.mayVote(s) || !m.Online || m.Index == 0 || m.Index < least || !ok || f.has < least {
 			continue
 		}
-		if err := p.n.consensus().AddVoter(s.ID, learnerAt(string(s.ID), true), index, answerTimeout).Error(); err == nil {
+		if err := p.n.outcome(p.n.consensus().AddVoter(s.ID, learnerAt(string(s.ID), true), index, answerTimeout)); err == nil {
 			p.n.o.Log.Info("a server counts for the group's majorities from now on", "server", string(s.ID))
 		}
 		return
