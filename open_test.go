@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/atomredis/atomredis"
+	"github.com/atomredis/atomredis/internal/testing/freeport"
 )
 
 // Open fails at every step in turn. Nothing is left: the port and the socket are free, no goroutine runs, directories
@@ -78,14 +79,11 @@ func TestOpenThatFailsLeavesNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			temp := t.TempDir()
-			free, err := net.Listen("tcp", "127.0.0.1:0")
-			require.NoError(t, err)
-			require.NoError(t, free.Close())
-			good := atomredis.Options{Addr: free.Addr().String(), UnixSocket: filepath.Join(temp, "socket"),
+			good := atomredis.Options{Addr: freeport.Addr(t), UnixSocket: filepath.Join(temp, "socket"),
 				Dir: filepath.Join(temp, "new", "dir")}
 			bad := good
 			change(&bad)
-			_, err = atomredis.Open(bad)
+			_, err := atomredis.Open(bad)
 			require.ErrorContains(t, err, "atomredis: ")
 			require.NotContains(t, err.Error(), "use of closed")
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis"
+	"github.com/atomredis/atomredis/internal/testing/freeport"
 )
 
 // fill makes keys of every type and encoding in two databases, with deadlines, and streams whose groups have pending
@@ -204,11 +204,7 @@ func TestRedisLoadsASnapshotAsAppendOnlyFile(t *testing.T) {
 	fill(t, db)
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "appendonly.aof"), snapshot(t, db), 0o600))
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	require.NoError(t, err)
-	require.NoError(t, l.Close())
+	port := freeport.Port(t)
 	var log bytes.Buffer
 	cmd := exec.CommandContext(t.Context(), "redis-server", "--port", port, "--dir", dir, "--appendonly", "yes",
 		"--save", "")

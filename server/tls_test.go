@@ -17,6 +17,7 @@ import (
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/config"
 	"github.com/atomredis/atomredis/internal/testing/certificates"
+	"github.com/atomredis/atomredis/internal/testing/freeport"
 	"github.com/atomredis/atomredis/internal/transport"
 )
 
@@ -46,10 +47,7 @@ func TestTLS(t *testing.T) {
 
 	conf := config.NewConfig()
 	conf.InMemory()
-	probe, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	_, port, _ := net.SplitHostPort(probe.Addr().String())
-	require.NoError(t, probe.Close())
+	port := freeport.Port(t)
 	for name, value := range map[string]string{"port": "0", "tls-port": port, "bind": "127.0.0.1", "tls-cert-file": cert,
 		"tls-key-file":     key,
 		"tls-ca-cert-file": ours.File} {
@@ -136,10 +134,7 @@ func TestTLSHandshakesHaveALimit(t *testing.T) {
 	cert, key := a.Issue("server", 2)
 	conf := config.NewConfig()
 	conf.InMemory()
-	probe, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	_, port, _ := net.SplitHostPort(probe.Addr().String())
-	require.NoError(t, probe.Close())
+	port := freeport.Port(t)
 	for name, value := range map[string]string{"port": "0", "tls-port": port, "bind": "127.0.0.1", "tls-cert-file": cert,
 		"tls-key-file": key, "tls-auth-clients": "no"} {
 		require.NoError(t, conf.Set(name, value, false))

@@ -5,7 +5,7 @@ import (
 	"net"
 	"os"
 	"strconv"
-	"sync/atomic"
+	"sync"
 	"testing"
 )
 
@@ -16,17 +16,26 @@ const (
 	count = 12000
 )
 
-// apart is the number of ports between the first ports of two processes that start one after the other.
-const apart = 97
+// block is the number of ports that a process reserves at a time. It listens at the first one of them until it ends: other
+// processes, whose tests run at the same time, then use none of them, also while a test's server is down.
+const block = 100
 
-var tried atomic.Uint64 // a process tries each port once before it repeats any
+// own is the block of the process.
+var own struct {
+	sync.Mutex
+	guards []net.Listener // of this block, and of earlier ones
+	next   int            // the port to try next
+	end    int            // of the block
+}
 
-// Addr returns a free loopback address, host:port.
+// Addr returns a free loopback address, host:port. It returns none twice.
 func Addr(t testing.TB) string {
 	t.Helper()
-	for range count {
-		port := first + (uint64(os.Getpid())*apart+tried.Add(1))%count
-		addr := net.JoinHostPort("127.0.0.1", strconv.FormatUint(port, 10))
+	own.Lock()
+	defer own.Unlock()
+	for own.next < own.end || reserve() {
+		addr := addrOf(own.next)
+		own.next++
 		if l, err := net.Listen("tcp", addr); err == nil {
 			l.Close()
 			return addr
@@ -35,6 +44,23 @@ func Addr(t testing.TB) string {
 	t.Fatal("no port is free")
 	return ""
 }
+
+// reserve takes a block that no process has; it reports whether there is one. Processes begin to look at different blocks, so
+// that what an earlier test has left behind meets few others.
+func reserve() bool {
+	const blocks = count / block
+	for i := range blocks {
+		start := first + (os.Getpid()+i)%blocks*block
+		if guard, err := net.Listen("tcp", addrOf(start)); err == nil {
+			own.guards = append(own.guards, guard)
+			own.next, own.end = start+1, start+block
+			return true
+		}
+	}
+	return false
+}
+
+func addrOf(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
 
 // Port returns the port of an Addr.
 func Port(t testing.TB) string {

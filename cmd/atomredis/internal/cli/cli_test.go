@@ -20,6 +20,7 @@ import (
 
 	"github.com/atomredis/atomredis"
 	"github.com/atomredis/atomredis/atom"
+	"github.com/atomredis/atomredis/internal/testing/freeport"
 )
 
 // long is a timeout that only passes if the test fails.
@@ -307,11 +308,7 @@ func TestServers(t *testing.T) {
 		require.Equal(t, "m\n", stdout.String())
 	})
 	t.Run("nobody there", func(t *testing.T) {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		require.NoError(t, err)
-		addr := l.Addr().String()
-		l.Close()
-		play(t, addr, []step{{line: "pressure list", code: 1, stderr: "re:^atomredis: .*connection refused\n$"}})
+		play(t, freeport.Addr(t), []step{{line: "pressure list", code: 1, stderr: "re:^atomredis: .*connection refused\n$"}})
 	})
 }
 
