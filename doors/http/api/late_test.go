@@ -65,7 +65,11 @@ func TestLateErrorsAreDelivered(t *testing.T) {
 	code, text = a.ask("POST", "/pipeline", `[["BLPOP","q",0]]`)
 	require.Equal(t, 200, code)
 	require.JSONEq(t, "["+strings.Replace(example, "30s", hastyExecution.String(), 1)+"]", text)
-	a.require(400, `{"error":"ERR syntax error"}`, "POST", "/", `["SET","k","v","x"]`)
+	for code = 503; code == 503; { // a busy machine may take longer for this one, too
+		code, text = a.ask("POST", "/", `["SET","k","v","x"]`)
+	}
+	require.Equal(t, 400, code)
+	require.Equal(t, `{"error":"ERR syntax error"}`, text)
 	a.do("RPUSH", "q", "x")
 	require.Equal(t, "1", a.do("LLEN", "q"), "the command that took too long has taken nothing")
 }
