@@ -269,12 +269,11 @@ func TestAReaderSeesTheDatabasesThatItMayUse(t *testing.T) {
 	d.Expect("+OK\r\n", "AUTH reader x")
 	for _, from := range []string{begin, "0"} {
 		var got []string
-		at := from
-		for more := true; more; {
+		for at, before := from, ""; at != before; { // without BLOCK, whose time may end before the first change is found
 			var all []change
-			at, all = decode(t, d.Line("CHANGES READ FROM "+at+" BLOCK 50"))
+			before = at
+			at, all = decode(t, d.Line("CHANGES READ FROM "+at))
 			got = append(got, commandsOf(all)...)
-			more = len(all) > 0
 		}
 		want := []string{"1 SET k 5"}
 		if from != "0" {
