@@ -33,10 +33,10 @@ func TestCommands(t *testing.T) {
 		}, atom.CommandOptions{Serialization: atom.Msgpack}))
 		require.NoError(t, server.CommandAdd("raw", func(_ context.Context, r *atom.Request) (any, error) {
 			return r.Raw["more"], nil
-		}, atom.CommandOptions{}))
+		}, atom.CommandOptions{Timeout: long}))
 		require.NoError(t, server.CommandAdd("who", func(_ context.Context, r *atom.Request) (any, error) {
 			return r.Caller + " calls " + r.Name + " " + r.ID, nil
-		}, atom.CommandOptions{}))
+		}, atom.CommandOptions{Timeout: long}))
 		serve(t, server, 1)
 
 		for _, data := range [][]byte{nil, {}, []byte("\x00\r\n\xff"), bytes.Repeat([]byte{0}, 8<<20)} {
@@ -45,21 +45,21 @@ func TestCommands(t *testing.T) {
 			require.True(t, bytes.Equal(data, response.Data.Bytes))
 			require.True(t, response.Data.Exists())
 		}
-		response, err := caller.CommandSend(ctx, "server", "swap", point{1, 2}, atom.SendOptions{Serialization: atom.Msgpack})
+		response, err := caller.CommandSend(ctx, "server", "swap", point{1, 2}, atom.SendOptions{Serialization: atom.Msgpack, AckTimeout: long})
 		require.NoError(t, err)
 		var p point
 		require.NoError(t, response.Data.Decode(&p), "the response names its serialization")
 		require.Equal(t, point{2, 1}, p)
 		response, err = caller.CommandSend(ctx, "server", "raw", nil,
-			atom.SendOptions{Raw: map[string][]byte{"more": []byte("x")}})
+			atom.SendOptions{Raw: map[string][]byte{"more": []byte("x")}, AckTimeout: long})
 		require.NoError(t, err)
 		require.Equal(t, "x", response.Data.String())
 		_, err = caller.CommandSend(ctx, "server", "raw", nil, atom.SendOptions{Raw: map[string][]byte{"cmd": nil}})
 		require.ErrorIs(t, err, atom.InternalError)
-		response, err = caller.CommandSend(ctx, "server", "who", nil, atom.SendOptions{})
+		response, err = caller.CommandSend(ctx, "server", "who", nil, atom.SendOptions{AckTimeout: long})
 		require.NoError(t, err)
 		require.Equal(t, "caller calls who "+response.ID, response.Data.String())
-		_, err = server.CommandSend(ctx, "server", "echo", "myself", atom.SendOptions{})
+		_, err = server.CommandSend(ctx, "server", "echo", "myself", atom.SendOptions{AckTimeout: long})
 		require.NoError(t, err)
 		require.Zero(t, r.XPending(ctx, "command:server", "command_consumer_group:server").Val().Count)
 	})
@@ -80,7 +80,7 @@ func TestPackets(t *testing.T) {
 		fromServer.take()
 		done := make(chan error, 1)
 		go func() { done <- server.CommandLoop(ctx, atom.CommandLoopOptions{Loops: 1}) }()
-		response, err := caller.CommandSend(ctx, "server", "echo", "hi", atom.SendOptions{})
+		response, err := caller.CommandSend(ctx, "server", "echo", "hi", atom.SendOptions{AckTimeout: long})
 		require.NoError(t, err)
 		require.NoError(t, <-done)
 		id := response.ID
@@ -134,9 +134,9 @@ func TestAHandlerThatPanicsAnswersCode7AndTheLoopGoesOn(t *testing.T) {
 			"decode": func(_ context.Context, r *atom.Request) (any, error) { var n int; return nil, r.Data.Decode(&n) },
 		}
 		for name, handler := range fails {
-			require.NoError(t, server.CommandAdd(name, handler, atom.CommandOptions{}))
+			require.NoError(t, server.CommandAdd(name, handler, atom.CommandOptions{Timeout: long}))
 		}
-		require.NoError(t, server.CommandAdd("echo", echo, atom.CommandOptions{}))
+		require.NoError(t, server.CommandAdd("echo", echo, atom.CommandOptions{Timeout: long}))
 		loop := make(chan error, 1)
 		go func() { loop <- server.CommandLoop(ctx, atom.CommandLoopOptions{}) }()
 		for _, want := range []struct {
@@ -151,7 +151,7 @@ func TestAHandlerThatPanicsAnswersCode7AndTheLoopGoesOn(t *testing.T) {
 			{"decode", "", "invalid syntax", atom.CallbackFailed},
 			{"missing", "", "missing", atom.UnsupportedCommand},
 		} {
-			response, err := caller.CommandSend(ctx, "server", want.cmd, "x", atom.SendOptions{})
+			response, err := caller.CommandSend(ctx, "server", want.cmd, "x", atom.SendOptions{AckTimeout: long})
 			require.ErrorIs(t, err, want.code, want.cmd)
 			var failure *atom.Error
 			require.ErrorAs(t, err, &failure)
@@ -159,7 +159,7 @@ func TestAHandlerThatPanicsAnswersCode7AndTheLoopGoesOn(t *testing.T) {
 			require.ErrorContains(t, err, want.text)
 			require.Equal(t, want.code, response.Code)
 			require.Equal(t, want.data, response.Data.String())
-			_, err = caller.CommandSend(ctx, "server", "echo", "still there", atom.SendOptions{})
+			_, err = caller.CommandSend(ctx, "server", "echo", "still there", atom.SendOptions{AckTimeout: long})
 			require.NoError(t, err)
 		}
 		require.NoError(t, server.Close(ctx))
@@ -180,7 +180,7 @@ func TestAnElementThatNeverAnswers(t *testing.T) {
 			took := time.Since(began)
 			require.ErrorIs(t, err, code)
 			require.GreaterOrEqual(t, took, atLeast-time.Millisecond, "servers wait until the clock's whole millisecond")
-			require.Less(t, took, atLeast+5*time.Second)
+			require.Less(t, took, atLeast+time.Minute)
 		}
 		send(atom.SendOptions{}, atom.NoAck, time.Second)
 		send(atom.SendOptions{AckTimeout: 50 * time.Millisecond}, atom.NoAck, 50*time.Millisecond)
@@ -449,9 +449,9 @@ func TestCommandsWithStrangeNames(t *testing.T) {
 	onEachServer(t, func(t *testing.T, r *redis.Client) {
 		for _, name := range strange {
 			server, caller := element(t, r, name), element(t, r, name+name)
-			require.NoError(t, server.CommandAdd(name, echo, atom.CommandOptions{}))
+			require.NoError(t, server.CommandAdd(name, echo, atom.CommandOptions{Timeout: long}))
 			serve(t, server, 1)
-			response, err := caller.CommandSend(t.Context(), name, name, name, atom.SendOptions{})
+			response, err := caller.CommandSend(t.Context(), name, name, name, atom.SendOptions{AckTimeout: long})
 			require.NoError(t, err)
 			require.Equal(t, name, response.Data.String())
 		}

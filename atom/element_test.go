@@ -110,7 +110,7 @@ func TestCloseEndsLoopsAndWaitsForHandlers(t *testing.T) {
 		}()
 		answer := make(chan string, 1)
 		go func() {
-			response, err := caller.CommandSend(ctx, "camera", "snap", nil, atom.SendOptions{})
+			response, err := caller.CommandSend(ctx, "camera", "snap", nil, atom.SendOptions{AckTimeout: long})
 			if err == nil {
 				answer <- response.Data.String()
 			} else {

@@ -37,10 +37,10 @@ func TestTheCommandsOfAtomredisAreUsedUnlessToldOtherwise(t *testing.T) {
 				return e
 			}
 			server, e := open("server"), open("caller")
-			require.NoError(t, server.CommandAdd("echo", echo, atom.CommandOptions{}))
+			require.NoError(t, server.CommandAdd("echo", echo, atom.CommandOptions{Timeout: long}))
 			serve(t, server, 1)
 			id := write(t, e, "s", map[string]any{"x": 1})
-			_, err := e.CommandSend(ctx, "server", "echo", "x", atom.SendOptions{})
+			_, err := e.CommandSend(ctx, "server", "echo", "x", atom.SendOptions{AckTimeout: long})
 			require.NoError(t, err)
 			_, err = e.Elements(ctx)
 			require.NoError(t, err)
@@ -76,9 +76,9 @@ func TestCommandsAreSentOnBothVersionsOfTheProtocol(t *testing.T) {
 			fail := func(context.Context, *atom.Request) (any, error) {
 				return "some\x00", &atom.UserError{Code: 3, Message: "mine"}
 			}
-			require.NoError(t, server.CommandAdd("fail", fail, atom.CommandOptions{}))
+			require.NoError(t, server.CommandAdd("fail", fail, atom.CommandOptions{Timeout: long}))
 			serve(t, server, 1)
-			response, err := caller.CommandSend(ctx, "server", "fail", nil, atom.SendOptions{})
+			response, err := caller.CommandSend(ctx, "server", "fail", nil, atom.SendOptions{AckTimeout: long})
 			require.ErrorIs(t, err, atom.UserErrors+3)
 			require.ErrorContains(t, err, "mine")
 			require.Equal(t, "some\x00", response.Data.String())
@@ -97,18 +97,18 @@ func TestACallThatWaitsLeavesRoomForOthers(t *testing.T) {
 	other := client(t, addr)
 	slow := pythonPeer(t, other, "slow")
 	fast := element(t, other, "fast")
-	require.NoError(t, fast.CommandAdd("echo", echo, atom.CommandOptions{}))
+	require.NoError(t, fast.CommandAdd("echo", echo, atom.CommandOptions{Timeout: long}))
 	serve(t, fast, 1)
 
 	ended := make(chan error, 1)
 	canceled, cancel := context.WithCancel(ctx)
 	go func() {
-		_, err := caller.CommandSend(canceled, "slow", "x", nil, atom.SendOptions{})
+		_, err := caller.CommandSend(canceled, "slow", "x", nil, atom.SendOptions{AckTimeout: long})
 		ended <- err
 	}()
 	slow.ack(slow.next(), 0) // makes the caller wait for ever
 	for range 5 {
-		_, err := caller.CommandSend(ctx, "fast", "echo", "x", atom.SendOptions{})
+		_, err := caller.CommandSend(ctx, "fast", "echo", "x", atom.SendOptions{AckTimeout: long})
 		require.NoError(t, err)
 	}
 	require.Equal(t, 1, commandCalls(t, other, "atom.call"), "the others went through the inbox")
@@ -118,7 +118,7 @@ func TestACallThatWaitsLeavesRoomForOthers(t *testing.T) {
 
 func TestACallMayTakeLongerThanOtherCommands(t *testing.T) {
 	addr := openServer(t)
-	r := redis.NewClient(&redis.Options{Addr: addr, ReadTimeout: 50 * time.Millisecond})
+	r := redis.NewClient(&redis.Options{Addr: addr, ReadTimeout: 250 * time.Millisecond})
 	t.Cleanup(func() { r.Close() })
 	caller := element(t, r, "caller")
 	other := client(t, addr)
@@ -126,7 +126,7 @@ func TestACallMayTakeLongerThanOtherCommands(t *testing.T) {
 	go func() {
 		cmd := slow.next()
 		slow.ack(cmd, long.Milliseconds())
-		time.Sleep(150 * time.Millisecond)
+		time.Sleep(400 * time.Millisecond)
 		slow.respond(cmd, "late", "none", 0, "")
 	}()
 	response, err := caller.CommandSend(t.Context(), "slow", "x", nil, atom.SendOptions{AckTimeout: long})
@@ -166,7 +166,7 @@ func TestAServerThatHasLostTheCommandsIsServedByThoseOfRedis(t *testing.T) {
 	addr := openServer(t)
 	r := client(t, addr)
 	server, caller := element(t, r, "server"), element(t, r, "caller")
-	require.NoError(t, server.CommandAdd("echo", echo, atom.CommandOptions{}))
+	require.NoError(t, server.CommandAdd("echo", echo, atom.CommandOptions{Timeout: long}))
 	serve(t, server, 1)
 	names, err := caller.Elements(ctx)
 	require.NoError(t, err)
@@ -176,7 +176,7 @@ func TestAServerThatHasLostTheCommandsIsServedByThoseOfRedis(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, names, again)
 	calls := commandCalls(t, r, "atom.elements")
-	_, err = caller.CommandSend(ctx, "server", "echo", "x", atom.SendOptions{})
+	_, err = caller.CommandSend(ctx, "server", "echo", "x", atom.SendOptions{AckTimeout: long})
 	require.NoError(t, err)
 	require.Zero(t, commandCalls(t, r, "atom.call"))
 	require.Equal(t, 1, calls)
@@ -185,14 +185,14 @@ func TestAServerThatHasLostTheCommandsIsServedByThoseOfRedis(t *testing.T) {
 func TestAWorkerWaitsOnAnImpatientClient(t *testing.T) {
 	ctx := t.Context()
 	addr := openServer(t)
-	r := redis.NewClient(&redis.Options{Addr: addr, ReadTimeout: 500 * time.Millisecond, MaxRetries: -1})
+	r := redis.NewClient(&redis.Options{Addr: addr, ReadTimeout: 2 * time.Second, MaxRetries: -1})
 	t.Cleanup(func() { r.Close() })
 	server, caller := element(t, r, "server"), element(t, client(t, addr), "caller")
-	require.NoError(t, server.CommandAdd("echo", echo, atom.CommandOptions{}))
+	require.NoError(t, server.CommandAdd("echo", echo, atom.CommandOptions{Timeout: long}))
 	serve(t, server, 1)
 	waitFor(t, "the worker to have waited in vain",
 		func() bool { return commandCalls(t, client(t, addr), "atom.next") > 1 })
-	_, err := caller.CommandSend(ctx, "server", "echo", "x", atom.SendOptions{})
+	_, err := caller.CommandSend(ctx, "server", "echo", "x", atom.SendOptions{AckTimeout: long})
 	require.NoError(t, err)
 }
 
@@ -220,12 +220,12 @@ func TestAResponseThatCannotBeWrittenIsReportedAndTheLoopGoesOn(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, server.CommandAdd("spoil", func(_ context.Context, q *atom.Request) (any, error) {
 			return nil, r.Set(ctx, "response:"+q.Caller, "no stream", 0).Err()
-		}, atom.CommandOptions{}))
+		}, atom.CommandOptions{Timeout: long}))
 		p := cPeer(t, r, "c")
 		p.add("command:server", "element", "c", "cmd", "spoil")
 		p.add("command:server", "element", "c", "cmd", "spoil") // this cannot even be acknowledged
 		p.add("command:server", "element", "d", "cmd", "spoil")
-		require.NoError(t, server.CommandAdd("echo", echo, atom.CommandOptions{}))
+		require.NoError(t, server.CommandAdd("echo", echo, atom.CommandOptions{Timeout: long}))
 		p.add("command:server", "element", "other", "cmd", "echo", "data", "x")
 		ended := make(chan error, 1)
 		go func() { ended <- server.CommandLoop(ctx, atom.CommandLoopOptions{}) }()

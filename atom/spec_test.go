@@ -72,7 +72,7 @@ var specification = []struct {
 			peer.ack(cmd, 5000)
 			peer.respond(cmd, cmd.Values["data"].(string), "none", 0, "")
 		}()
-		response, err := s.e.CommandSend(s.ctx, "python", "echo", "x", atom.SendOptions{})
+		response, err := s.e.CommandSend(s.ctx, "python", "echo", "x", atom.SendOptions{AckTimeout: long})
 		require.NoError(t, err)
 		require.Equal(t, "x", response.Data.String())
 	}},
@@ -240,7 +240,7 @@ var specification = []struct {
 	}},
 	{"Error Codes", func(t *testing.T, s *specSystem) {
 		serve(t, s.e, 1)
-		_, err := s.other.CommandSend(s.ctx, "e", "missing", nil, atom.SendOptions{})
+		_, err := s.other.CommandSend(s.ctx, "e", "missing", nil, atom.SendOptions{AckTimeout: long})
 		require.ErrorIs(t, err, atom.UnsupportedCommand)
 		_, err = s.other.CommandSend(s.ctx, "nobody", "x", nil, atom.SendOptions{AckTimeout: time.Millisecond})
 		require.ErrorIs(t, err, atom.NoAck)

@@ -297,7 +297,7 @@ func TestWaitsAreServedInTheOrderOfArrival(t *testing.T) {
 				m, err := q.Get(ctx)
 				got[i] <- fmt.Sprint(string(m), err)
 			}()
-			time.Sleep(150 * time.Millisecond) // it has begun the long wait, which keeps its place
+			time.Sleep(500 * time.Millisecond) // it has begun the long wait, which keeps its place
 		}
 		for i := range got {
 			require.NoError(t, q.Put(ctx, fmt.Appendf(nil, "%d:", i)))
@@ -398,8 +398,8 @@ func TestKeysOfOtherTypes(t *testing.T) {
 			q := s.create(t, "q", 1)
 			s.Del(ctx, key("q", suffix))
 			s.Set(ctx, key("q", suffix), "text", 0)
-			_, getErr := q.WithTimeout(20 * time.Millisecond).Get(ctx)
-			putErr := q.WithTimeout(20*time.Millisecond).Put(ctx, []byte("m"))
+			_, getErr := q.WithTimeout(200 * time.Millisecond).Get(ctx)
+			putErr := q.WithTimeout(200*time.Millisecond).Put(ctx, []byte("m"))
 			require.ErrorContains(t, errors.Join(putErr, getErr), "WRONGTYPE", suffix)
 			if suffix != ":producer_free" {
 				require.EqualValues(t, 1, s.LLen(ctx, key("q", ":producer_free")).Val(), suffix)

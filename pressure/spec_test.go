@@ -475,7 +475,7 @@ func TestManyMessagesAtOnce(t *testing.T) {
 	onEachServer(t, func(t *testing.T, s server) {
 		ctx := t.Context()
 		q := s.create(t, "q", 3)
-		n, err := q.WithTimeout(50*time.Millisecond).PutAll(ctx, messages("a", "b", "c", "d", "e")...)
+		n, err := q.WithTimeout(500*time.Millisecond).PutAll(ctx, messages("a", "b", "c", "d", "e")...)
 		require.ErrorIs(t, err, pressure.ErrTimeout)
 		require.Equal(t, 3, n, "as many as there was room for")
 		s.rolesAreFree(t, "q")
