@@ -306,7 +306,8 @@ func TestViews(t *testing.T) {
 	b.view("spiderq")
 	b.has("main table td", "tasks")
 	b.press("main tr.pick", "tasks")
-	b.has("main section table td", "cat", "dog", "in 9 min")
+	b.has("main section table td", "cat", "dog")
+	b.until("[...document.querySelectorAll('main section table td')].some((e) => /in [1-9] min/.test(e.innerText))")
 	b.picture("spiderq")
 
 	b.view("skein")
@@ -422,7 +423,8 @@ func TestGroup(t *testing.T) {
 	for i := range raft {
 		db, err := atomredis.Open(atomredis.Options{Addr: client[i], Dir: t.TempDir(), Config: map[string]string{
 			"door-http": "127.0.0.1:0", "raft-addr": raft[i], "raft-peers": strings.Join(raft, ","), "appendonly": "yes",
-			"cluster-enabled": "yes", "replica-announce-port": client[i][strings.LastIndexByte(client[i], ':')+1:]}})
+			"cluster-enabled": "yes", "replica-announce-port": client[i][strings.LastIndexByte(client[i], ':')+1:],
+			"raft-timeout": "2000"}}) // a leader that is only busy keeps the lead
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = db.Close() }) // one that was removed from its group says so
 		if i == 0 {
