@@ -81,8 +81,9 @@ func openGroup(dir string) (dbs []*atomredis.DB, err error) {
 	peers := []string{"a:1", "b:1", "c:1"}
 	for _, addr := range peers {
 		db, err := atomredis.Open(atomredis.Options{
-			Dir:  filepath.Join(dir, addr[:1]),
-			Raft: &atomredis.Raft{Addr: addr, Peers: peers, Listener: network.listen(addr), Dial: network.dial},
+			Dir:    filepath.Join(dir, addr[:1]),
+			Raft:   &atomredis.Raft{Addr: addr, Peers: peers, Listener: network.listen(addr), Dial: network.dial},
+			Config: map[string]string{"raft-timeout": "2000"}, // a leader that is only busy keeps the lead
 		})
 		if err != nil {
 			return dbs, err

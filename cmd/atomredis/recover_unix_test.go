@@ -56,8 +56,9 @@ func TestTheStepsOfARecovery(t *testing.T) {
 		}
 		defer conn.Close()
 		require.NoError(t, conn.SetDeadline(time.Now().Add(30*time.Second)))
-		_, err = io.WriteString(conn, command+"\r\n")
-		require.NoError(t, err)
+		if _, err = io.WriteString(conn, command+"\r\n"); err != nil { // a server that leads no more ends its connections
+			return err.Error()
+		}
 		answer := make([]byte, 1<<16)
 		n, _ := conn.Read(answer)
 		return string(answer[:n])
@@ -68,15 +69,14 @@ func TestTheStepsOfARecovery(t *testing.T) {
 	}
 	leads := func(i int) bool { return strings.Contains(asked(i, "INFO replication"), "raft_state:leader") }
 	leader := -1
-	eventually(t, func() bool {
+	eventually(t, func() bool { // on a busy machine the lead may change
 		for i := range raft {
-			if leads(i) {
+			if strings.HasPrefix(asked(i, "SET key value"), "+OK") {
 				leader = i
 			}
 		}
 		return leader >= 0
 	})
-	eventually(t, func() bool { return strings.HasPrefix(asked(leader, "SET key value"), "+OK") })
 	left := (leader + 1) % 3
 	eventually(t, func() bool { return strings.Contains(asked(left, "GET key"), "value") })
 	recovery := []string{"cluster", "recover", "--dir", data(left), "--raft-addr", raft[left], "--raft-secret", "s3cret"}

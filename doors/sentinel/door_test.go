@@ -66,7 +66,7 @@ func startGroup(t *testing.T) []*node {
 	var nodes []*node
 	for _, addr := range addrs {
 		nodes = append(nodes, start(t, "dir="+t.TempDir(), "save=", "appendonly=yes", "raft-addr="+addr,
-			"raft-peers="+strings.Join(addrs, ","), "raft-timeout=500"))
+			"raft-peers="+strings.Join(addrs, ","), "raft-timeout=1500"))
 	}
 	for _, n := range nodes {
 		c := n.connect(t)
