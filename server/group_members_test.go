@@ -113,7 +113,7 @@ func TestRaftCommands(t *testing.T) {
 	alone := startTestServer(t, Options{}).connect()
 	require.Contains(t, alone.do("RAFT.STATUS"), "belongs to no group")
 	require.Contains(t, alone.do("RAFT.HELP"), "REMOVE")
-	g := startGroup(t, 3, "raft-timeout=2000") // for answers that name the leader, it must not change meanwhile
+	g := startGroup(t, 3, "raft-timeout=3000") // for answers that name the leader, it must not change meanwhile
 	leader := g.settled()
 	f := g.followers()[0]
 	for command, says := range map[string]string{

@@ -16,7 +16,7 @@ func TestRolesEndWithTheLead(t *testing.T) {
 	require.Equal(t, "+OK", c.do("PRESSURE.CREATE q BOUND 3"))
 	waiting := first.client()
 	waiting.send("PRESSURE.GET", "q") // becomes the consumer
-	c.waitFor("EXISTS q:consumer_free", "0")
+	c.waitFor("EXISTS __pressure__:q:consumer_free", "0")
 	for _, leader := range []*groupNode{second, first, second} {
 		g.handOver(g.leader(), leader)
 		c := leader.client()
@@ -24,6 +24,6 @@ func TestRolesEndWithTheLead(t *testing.T) {
 		require.Equal(t, "x", c.do("PRESSURE.GET q TIMEOUT 5000"))
 		waiting := leader.client()
 		waiting.send("PRESSURE.GET", "q")
-		c.waitFor("EXISTS q:consumer_free", "0")
+		c.waitFor("EXISTS __pressure__:q:consumer_free", "0")
 	}
 }

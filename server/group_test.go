@@ -72,7 +72,7 @@ func (g *testGroup) peers() string {
 
 // raftTimeout is the time in ms without a leader after which a group elects another one: long enough that a leader that is only
 // busy, because other tests run, keeps the lead.
-const raftTimeout = "1000"
+const raftTimeout = "2000"
 
 func (n *groupNode) start() {
 	t := n.g.t
