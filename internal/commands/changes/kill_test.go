@@ -67,11 +67,20 @@ func TestAConsumerAndItsServerAreKilled(t *testing.T) {
 	d := servertest.OpenDurable(t, fs, settings...)
 	k := &consumer{t: t, fs: crashfs.New()}
 	k.open()
-	for round := range 100 {
-		for range r.IntN(40) {
+	change := func(n int) {
+		for range n {
 			d.Line(fmt.Sprint("SELECT ", r.IntN(3)))
 			for _, line := range randomChange(r) {
 				d.Line(line)
+			}
+		}
+	}
+	for round := range 100 {
+		change(r.IntN(40))
+		if round == 50 { // with any seed, the consumer has to begin again once
+			for range 3 {
+				change(100)
+				d.Expect("+OK\r\n", "SAVE")
 			}
 		}
 		if r.IntN(8) == 0 {
