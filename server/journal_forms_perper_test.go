@@ -15,6 +15,7 @@ func init() {
 			nil},
 		{"perper clear", []string{"PERPER.CREATE c", "PERPER.PUT c 7 a", "PERPER.CLEAR c"},
 			[]string{"DEL perper:{c}", "DEL perper:{c}:order", "DEL perper:{c}:inserted"}},
+		{"perper state", []string{"PERPER.STATE READONLY", "PERPER.STATE ACTIVE"}, []string{"DEL perper:state"}},
 		{"perper type names", []string{"PERPER.PUTTYPENAME 0 5 java.util.List"}, []string{"HSET perper:typenames 0:5 java.util.List"}},
 		{"perper types", []string{"PERPER.PUTTYPE \x05\x00\x00\x00ee" + noFields},
 			[]string{"HSET perper:types 5 \x05\x00\x00\x00\x09\x00\x00\x00\x00e" + noFields}},

@@ -40,7 +40,8 @@ const maxMessage = min(512<<20+64<<10, math.MaxInt)
 // igniteDoor is the door.
 type igniteDoor struct {
 	door.Peers
-	node     [16]byte // the server's id for clients
+	node     nodeID // identifies the server for clients if it has no other id
+	cluster  state
 	caches   sync.Map // from ids of caches to their last known names
 	requests atomic.Int64
 	failed   atomic.Int64 // requests that were answered with an error
@@ -52,7 +53,16 @@ func newDoor(h door.Host) *igniteDoor {
 	d := new(igniteDoor)
 	rand.Read(d.node[:]) // never fails
 	d.Peers = door.Peers{Host: h, Peer: d.peer, Refuse: refuse}
+	d.cluster.start = time.Now()
+	d.cluster.now.Store(stateActive)
 	return d
+}
+
+// Close implements door.Door.
+func (d *igniteDoor) Close() error {
+	err := d.Peers.Close()
+	d.cluster.close()
+	return err
 }
 
 // refuse sends a peer the reason for a refusal.
@@ -80,11 +90,14 @@ type peer struct {
 	out        []byte // the body of a reply; reused
 	then       func() // called once the answer is queued; nil for nothing
 	position   uint64 // must be settled before the answer is sent
+
+	topology     int64     // its version that the client knows; 0 if it has not asked for one
+	topologyRead time.Time // when the version was compared last
 }
 
 // peer serves a peer.
 func (d *igniteDoor) peer(c *door.Conn) {
-	wire, err := ignite.Accept(c, d.node, ignite.Limits{Message: maxMessage, Time: ioTimeout},
+	wire, err := ignite.Accept(c, d.self(), ignite.Limits{Message: maxMessage, Time: ioTimeout},
 		func(h *ignite.Hello) *ignite.Refusal { return admit(c, h) })
 	if err != nil {
 		return
@@ -142,7 +155,13 @@ func (p *peer) serve(r ignite.Request) error {
 		if p.out = body; cap(p.out) > 64<<10 {
 			p.out = nil
 		}
-		err = p.outbox.add(p.position, func(dst []byte) []byte { return h.AppendReply(dst, r.ID, body) })
+		news := p.news()
+		err = p.outbox.add(p.position, func(dst []byte) []byte {
+			if news != 0 {
+				return ignite.AppendReplyAndTopology(dst, r.ID, news, body)
+			}
+			return h.AppendReply(dst, r.ID, body)
+		})
 		if p.then != nil {
 			p.then()
 			p.then = nil
@@ -169,6 +188,9 @@ type failure struct {
 	status  int32
 	message string
 }
+
+// failed returns a failure without a status of its own.
+func failed(message string) error { return &failure{ignite.StatusFailed, message} }
 
 // Error implements error.
 func (f *failure) Error() string { return f.message }

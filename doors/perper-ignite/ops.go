@@ -66,6 +66,7 @@ var operations = map[int16]operation{
 	1018: {true, (*request).removeAll, false},
 	1019: {true, (*request).clear, false},
 	1020: {true, (*request).size, false},
+	1021: {true, (*request).peek, false},
 	1050: {false, (*request).names, false},
 	1051: {false, (*request).createNamed, false},
 	1052: {false, (*request).getOrCreateNamed, false},
@@ -83,6 +84,8 @@ var operations = map[int16]operation{
 	3001: {false, (*request).putTypeName, false},
 	3002: {false, (*request).binaryType, false},
 	3003: {false, (*request).putBinaryType, false},
+	5000: {false, (*request).clusterState, false},
+	5001: {false, (*request).setClusterState, false},
 }
 
 // The flags of operations on caches.
@@ -98,6 +101,9 @@ func (p *peer) execute(in ignite.Request) ([]byte, error) {
 	op, ok := operations[in.Op]
 	if !ok {
 		return nil, &failure{ignite.StatusInvalidOp, "Invalid request op code: " + strconv.Itoa(int(in.Op))}
+	}
+	if err := p.allowed(in.Op); err != nil {
+		return nil, err
 	}
 	r := &request{Reader: binary.NewReader(in.Body), p: p, out: p.out[:0]}
 	if op.onCache {
@@ -309,18 +315,6 @@ func (r *request) clear() error {
 	return err
 }
 
-// size answers with the number of keys. It ignores the kinds of copies in the request.
-func (r *request) size() error {
-	r.Take(r.Count(1))
-	reply, err := r.onCache("PERPER.LEN")
-	if err != nil {
-		return err
-	}
-	n, err := reply.Int()
-	r.appendInt64(n)
-	return err
-}
-
 func (r *request) names() error {
 	reply, err := r.run("PERPER.CACHES")
 	if err != nil {
@@ -399,21 +393,6 @@ func (r *request) destroy() error {
 	r.cache = r.Int32()
 	_, err := r.onCache("PERPER.DESTROY")
 	return err
-}
-
-// partitions answers that no partition belongs to a particular node.
-func (r *request) partitions() error {
-	ids := r.Take(4 * r.Count(4))
-	if err := r.end(); err != nil {
-		return err
-	}
-	r.appendInt64(1) // the version of the topology
-	r.appendInt32(0)
-	r.appendInt32(1) // groups
-	r.appendBool(false)
-	r.appendInt32(len(ids) / 4)
-	r.out = append(r.out, ids...)
-	return nil
 }
 
 func (r *request) typeName() error {

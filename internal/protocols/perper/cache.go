@@ -21,6 +21,7 @@ var (
 	cachesKey    = []byte(keys.Caches)
 	typesKey     = []byte(keys.Types)
 	typeNamesKey = []byte(keys.TypeNames)
+	stateKey     = []byte(keys.State)
 )
 
 // key is one of the keys of a cache.

@@ -5,11 +5,13 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/command"
 	"github.com/atomredis/atomredis/internal/protocols/internal/effect"
 	"github.com/atomredis/atomredis/internal/protocols/perper/binary"
+	"github.com/atomredis/atomredis/internal/protocols/perper/keys"
 )
 
 // This file has the commands on whole caches, and on registered types.
@@ -253,4 +255,41 @@ func putTypeName(c *command.Ctx) {
 		effect.HSet(c, typeNamesKey, field, c.Args[3])
 	}
 	c.W.OK()
+}
+
+// state replies with the state of the caches for thin clients, which the argument changes.
+func state(c *command.Ctx) {
+	if len(c.Args) > 2 {
+		c.Err(command.ErrSyntax)
+		return
+	}
+	if !effect.Is(c, stateKey, engine.String) {
+		return
+	}
+	if len(c.Args) == 2 && !setState(c, c.Args[1]) {
+		c.Err(command.ErrSyntax)
+		return
+	}
+	now := []byte(keys.Active)
+	if e := c.G.Peek(c.DB, stateKey); e != nil {
+		now = e.Bytes()
+	}
+	c.W.Bulk(now)
+}
+
+// setState sets the state, and reports whether it is one.
+func setState(c *command.Ctx, word []byte) bool {
+	if command.EqualFold(word, "active") {
+		if c.G.Peek(c.DB, stateKey) != nil {
+			effect.Del(c, stateKey)
+		}
+		return true
+	}
+	for _, s := range []string{keys.Inactive, keys.ReadOnly} {
+		if strings.EqualFold(s, string(word)) {
+			effect.Set(c, stateKey, []byte(s))
+			return true
+		}
+	}
+	return false
 }

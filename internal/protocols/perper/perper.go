@@ -100,6 +100,8 @@ var commands = []*command.Command{
 		constant, replaceIf),
 	entry("scan", -3, reads, shownKeysOf(3), "Walks over the keys and values of a cache",
 		"cache cursor [COUNT count] [RAW]", "O(1) for every call, O(N) for a complete walk", scan),
+	entry("state", -1, adds|command.Fast, one(stateKey), "Returns or sets the state of the caches for thin clients of Ignite",
+		"[ACTIVE | INACTIVE | READONLY]", constant, state),
 	entry("type", -2, reads, one(typesKey), "Describes a type that is registered", "id-or-name [RAW]",
 		"O(N), where N is the number of its fields and schemas", showType),
 	entry("typename", 3, reads|command.Fast, one(typeNamesKey), "Returns the name that a type has on a platform",

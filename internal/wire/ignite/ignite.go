@@ -45,16 +45,21 @@ func (v Version) String() string { return fmt.Sprintf("%d.%d.%d", v.Major, v.Min
 
 // The statuses of replies. 0 is success.
 const (
-	StatusFailed        int32 = 1
-	StatusInvalidOp     int32 = 2
-	StatusNoCache       int32 = 1000
-	StatusCacheExists   int32 = 1001
-	StatusBadConfig     int32 = 1002
-	StatusManyCursors   int32 = 1010
-	StatusNoResource    int32 = 1011
-	StatusUnauthorized  int32 = 1012
-	StatusNotAuthorized int32 = 2000
+	StatusFailed           int32 = 1
+	StatusInvalidOp        int32 = 2
+	StatusNoCache          int32 = 1000
+	StatusCacheExists      int32 = 1001
+	StatusBadConfig        int32 = 1002
+	StatusManyCursors      int32 = 1010
+	StatusNoResource       int32 = 1011
+	StatusUnauthorized     int32 = 1012
+	StatusManyTransactions int32 = 1020
+	StatusNoTransaction    int32 = 1021
+	StatusNotAuthorized    int32 = 2000
 )
+
+// features are the features that the server has besides those of the version: the states of the cluster.
+const features = 1 << 2
 
 // The codes of the objects that frames have in them.
 const (
@@ -218,7 +223,7 @@ func (r *Refusal) append(dst []byte) []byte {
 func (c *Conn) welcome(node [16]byte) []byte {
 	b := []byte{0, 0, 0, 0, 1}
 	if c.hello.Version.AtLeast(7) {
-		b = append(b, codeByteArray, 1, 0, 0, 0, 0) // no features
+		b = append(b, codeByteArray, 1, 0, 0, 0, features)
 	}
 	if c.hello.Version.AtLeast(4) {
 		b = append(append(b, codeUUID), node[:]...)
@@ -325,6 +330,7 @@ func (c *Conn) Ready() bool {
 // The flags of replies, from version 1.4 on.
 const (
 	flagError        = 1
+	flagTopology     = 2
 	flagNotification = 4
 )
 
@@ -337,6 +343,16 @@ func (h *Hello) AppendReply(dst []byte, id int64, body []byte) []byte {
 	} else {
 		dst = append(dst, 0, 0, 0, 0)
 	}
+	return finish(append(dst, body...), start)
+}
+
+// AppendReplyAndTopology is AppendReply for a client of version 1.4 or later, which it informs of a new version of the
+// topology.
+func AppendReplyAndTopology(dst []byte, id, topology int64, body []byte) []byte {
+	start := len(dst)
+	dst = append(beginReply(dst, id), flagTopology, 0)
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(topology))
+	dst = append(dst, 0, 0, 0, 0) // the minor version
 	return finish(append(dst, body...), start)
 }
 

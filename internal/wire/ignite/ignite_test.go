@@ -86,13 +86,13 @@ func echo(c *ignite.Conn) error {
 func TestHandshakes(t *testing.T) {
 	const user = "09 01000000 75 09 02000000 7077"
 	for name, test := range map[string]struct{ sent, got, user, refusal string }{
-		"1.7 of Python":     {sent: "0e000000 01 0100 0700 0000 02 0c 01000000 04", got: "18000000 01 0c 01000000 00" + nodeHex},
+		"1.7 of Python":     {sent: "0e000000 01 0100 0700 0000 02 0c 01000000 04", got: "18000000 01 0c 01000000 04" + nodeHex},
 		"1.2 of npm":        {sent: "08000000 01 0100 0200 0000 02", got: "01000000 01"},
 		"1.2 with a user":   {sent: "15000000 01 0100 0200 0000 02" + user, got: "01000000 01", user: "u:pw"},
 		"1.4 without":       {sent: "0a000000 01 0100 0400 0000 02 65 65", got: "12000000 01" + nodeHex},
-		"1.7 with a user":   {sent: "1b000000 01 0100 0700 0000 02 0c 01000000 04" + user, got: "18000000 01 0c 01000000 00" + nodeHex, user: "u:pw"},
-		"1.7 of attributes": {sent: "20000000 01 0100 0700 0000 02 0c 01000000 01 19 01000000 01 09 01000000 61 09 01000000 62", got: "18000000 01 0c 01000000 00" + nodeHex},
-		"1.7 of none":       {sent: "0f000000 01 0100 0700 0000 02 0c 01000000 01 65", got: "18000000 01 0c 01000000 00" + nodeHex},
+		"1.7 with a user":   {sent: "1b000000 01 0100 0700 0000 02 0c 01000000 04" + user, got: "18000000 01 0c 01000000 04" + nodeHex, user: "u:pw"},
+		"1.7 of attributes": {sent: "20000000 01 0100 0700 0000 02 0c 01000000 01 19 01000000 01 09 01000000 61 09 01000000 62", got: "18000000 01 0c 01000000 04" + nodeHex},
+		"1.7 of none":       {sent: "0f000000 01 0100 0700 0000 02 0c 01000000 01 65", got: "18000000 01 0c 01000000 04" + nodeHex},
 		"1.8":               {sent: "08000000 01 0100 0800 0000 02", got: "2c000000 00 0100 0700 0000 09 1c000000" + hex.EncodeToString([]byte("Unsupported version: 1.8.0")), refusal: "1.8.0"},
 		"an ODBC client":    {sent: "08000000 01 0100 0200 0000 00", refusal: "kind of client"},
 	} {
@@ -135,6 +135,11 @@ func TestRepliesOfBothForms(t *testing.T) {
 	got, err = talk(t, unhex(t, "08000000 01 0100 0400 0000 02"+requests+end), welcome, echo)
 	require.NoError(t, err)
 	require.Equal(t, unhex(t, "12000000 01"+nodeHex+"0b000000 0700000000000000 0000 65 15000000 0800000000000000 0100 02000000 09 02000000 6e6f"), got)
+}
+
+func TestRepliesThatInformOfTheTopology(t *testing.T) {
+	got := ignite.AppendReplyAndTopology(nil, 7, 3, []byte{5})
+	require.Equal(t, unhex(t, "17000000 0700000000000000 0200 0300000000000000 00000000 05"), got)
 }
 
 func TestNotifications(t *testing.T) {

@@ -12,8 +12,11 @@ type Property int16
 // The properties that are used here. Others are stored without effect.
 const (
 	PropertyName     Property = 0
+	PropertyMode     Property = 1
+	PropertyBackups  Property = 3
 	PropertyEntities Property = 200
 	PropertySchema   Property = 203
+	PropertyKeys     Property = 401
 	PropertyExpiry   Property = 407
 )
 
@@ -108,6 +111,35 @@ func (c *Config) Name() string { return c.text(PropertyName) }
 
 // Schema returns the name of the cache in SQL, if that differs.
 func (c *Config) Schema() string { return c.text(PropertySchema) }
+
+// Replicated reports whether the cache asks for a copy on every server.
+func (c *Config) Replicated() bool { return c.number(PropertyMode, defaults[PropertyMode]) == 1 }
+
+// Backups returns how many copies besides the first the cache asks for.
+func (c *Config) Backups() int { return int(max(c.number(PropertyBackups, 0), 0)) }
+
+// AffinityKey says that the field of a type decides where its objects are as keys.
+type AffinityKey struct{ TypeID, FieldID int32 }
+
+// AffinityKeys returns the affinity keys of the cache.
+func (c *Config) AffinityKeys() (all []AffinityKey) {
+	r := Reader{b: c.values[PropertyKeys]}
+	if len(r.b) == 0 {
+		return nil
+	}
+	for range r.Count(2) {
+		all = append(all, AffinityKey{TypeID: ID(r.String())})
+		all[len(all)-1].FieldID = ID(r.String())
+	}
+	return all
+}
+
+func (c *Config) number(p Property, otherwise int64) int64 {
+	if b, ok := c.values[p]; ok && len(b) == 4 {
+		return int64(int32(le.LittleEndian.Uint32(b)))
+	}
+	return otherwise
+}
 
 func (c *Config) text(p Property) string {
 	r := Reader{b: c.values[p]}

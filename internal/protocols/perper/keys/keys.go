@@ -25,6 +25,16 @@ const (
 	TypeNames = Prefix + "typenames" // a hash from "platform:id" to the names that types have there
 )
 
+// State is a string: the state of the caches for thin clients, Inactive or ReadOnly. Without the key they are active.
+const State = Prefix + "state"
+
+// The states of the caches for thin clients.
+const (
+	Active   = "ACTIVE"
+	Inactive = "INACTIVE"
+	ReadOnly = "READONLY"
+)
+
 // The caches of the Fabric.
 const (
 	Executions      = "executions"
