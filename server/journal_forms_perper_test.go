@@ -15,6 +15,8 @@ func init() {
 			nil},
 		{"perper clear", []string{"PERPER.CREATE c", "PERPER.PUT c 7 a", "PERPER.CLEAR c"},
 			[]string{"DEL perper:{c}", "DEL perper:{c}:order", "DEL perper:{c}:inserted"}},
+		{"perper commit", []string{"PERPER.CREATE c", "PERPER.CREATE d", "PERPER.PUT c a 1", "PERPER.COMMIT PUT c b 2 REMOVE c a PUT d 7 x IF c a 1",
+			"PERPER.COMMIT REMOVE c b IFMISSING c b"}, nil},
 		{"perper state", []string{"PERPER.STATE READONLY", "PERPER.STATE ACTIVE"}, []string{"DEL perper:state"}},
 		{"perper type names", []string{"PERPER.PUTTYPENAME 0 5 java.util.List"}, []string{"HSET perper:typenames 0:5 java.util.List"}},
 		{"perper types", []string{"PERPER.PUTTYPE \x05\x00\x00\x00ee" + noFields},

@@ -40,13 +40,15 @@ const maxMessage = min(512<<20+64<<10, math.MaxInt)
 // igniteDoor is the door.
 type igniteDoor struct {
 	door.Peers
-	node     nodeID // identifies the server for clients if it has no other id
-	cluster  state
-	caches   sync.Map // from ids of caches to their last known names
-	requests atomic.Int64
-	failed   atomic.Int64 // requests that were answered with an error
-	cursors  atomic.Int64 // a gauge
-	watches  atomic.Int64 // a gauge: continuous queries
+	node         nodeID // identifies the server for clients if it has no other id
+	cluster      state
+	caches       sync.Map // from ids of caches to their last known names
+	requests     atomic.Int64
+	failed       atomic.Int64 // requests that were answered with an error
+	cursors      atomic.Int64 // a gauge
+	watches      atomic.Int64 // a gauge: continuous queries
+	locks        lockTable
+	transactions atomic.Int64 // a gauge
 }
 
 func newDoor(h door.Host) *igniteDoor {
@@ -76,14 +78,18 @@ func (d *igniteDoor) Info(add func(field, value string)) {
 	add("requests_failed", strconv.FormatInt(d.failed.Load(), 10))
 	add("cursors_open", strconv.FormatInt(d.cursors.Load(), 10))
 	add("continuous_queries", strconv.FormatInt(d.watches.Load(), 10))
+	add("transactions_open", strconv.FormatInt(d.transactions.Load(), 10))
 }
 
 // peer is a peer with its connection.
 type peer struct {
-	door       *igniteDoor
-	conn       *door.Conn
-	wire       *ignite.Conn
-	outbox     *outbox
+	door   *igniteDoor
+	conn   *door.Conn
+	wire   *ignite.Conn
+	outbox *outbox
+
+	mu         sync.Mutex // protects what follows; requests are executed under it
+	ended      bool       // no request is executed any more
 	cursors    map[int64]cursor
 	watches    map[int64]*watch
 	lastCursor int64  // id of the last opened cursor or query
@@ -93,6 +99,10 @@ type peer struct {
 
 	topology     int64     // its version that the client knows; 0 if it has not asked for one
 	topologyRead time.Time // when the version was compared last
+
+	transactions     map[int32]*transaction
+	lastTransaction  int32
+	transactionBytes int // of all transactions
 }
 
 // peer serves a peer.
@@ -103,15 +113,9 @@ func (d *igniteDoor) peer(c *door.Conn) {
 		return
 	}
 	p := &peer{door: d, conn: c, wire: wire, outbox: newOutbox(c, wire), cursors: map[int64]cursor{},
-		watches: map[int64]*watch{}}
+		watches: map[int64]*watch{}, transactions: map[int32]*transaction{}}
 	defer p.outbox.close()
-	defer func() {
-		d.cursors.Add(-int64(len(p.cursors)))
-		d.watches.Add(-int64(len(p.watches)))
-		for _, w := range p.watches {
-			w.end()
-		}
-	}()
+	defer p.end()
 	for {
 		if !wire.Ready() || p.outbox.full() {
 			if p.outbox.flush() != nil {
@@ -120,6 +124,7 @@ func (d *igniteDoor) peer(c *door.Conn) {
 		}
 		r, err := wire.Read()
 		if err != nil {
+			p.rollBack()
 			p.outbox.drain() // a peer that sends nothing more may still read
 			return
 		}
@@ -145,9 +150,41 @@ func admit(c *door.Conn, h *ignite.Hello) *ignite.Refusal {
 	return nil
 }
 
+// end ends what the peer has open.
+func (p *peer) end() {
+	p.rollBack()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.door.cursors.Add(-int64(len(p.cursors)))
+	p.door.watches.Add(-int64(len(p.watches)))
+	for _, w := range p.watches {
+		w.end()
+	}
+}
+
+// rollBack ends the transactions of the peer, which sends no further request.
+func (p *peer) rollBack() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ended = true
+	for _, t := range p.transactions {
+		t.end()
+	}
+}
+
 // serve executes a request and queues the answer. An error says that the peer is gone, or that its client has ended.
 func (p *peer) serve(r ignite.Request) error {
 	p.door.requests.Add(1)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.answer(r)
+}
+
+// answer is serve for a request that was counted. mu must be locked.
+func (p *peer) answer(r ignite.Request) error {
+	if p.ended {
+		return door.ErrClosed
+	}
 	p.position = 0
 	h := p.wire.Hello()
 	body, err := p.execute(r)
@@ -168,12 +205,20 @@ func (p *peer) serve(r ignite.Request) error {
 		}
 		return err
 	}
+	if errors.Is(err, errParked) {
+		return nil
+	}
 	if errors.Is(err, door.ErrClosed) || errors.Is(err, door.ErrKilled) || p.conn.Context().Err() != nil {
 		return err
 	}
+	return p.refuse(r.ID, err)
+}
+
+// refuse queues an error as the answer to a request.
+func (p *peer) refuse(id int64, err error) error {
 	p.door.failed.Add(1)
-	f := failureOf(err)
-	return p.outbox.add(p.position, func(dst []byte) []byte { return h.AppendFailure(dst, r.ID, f.status, f.message) })
+	f, h := failureOf(err), p.wire.Hello()
+	return p.outbox.add(p.position, func(dst []byte) []byte { return h.AppendFailure(dst, id, f.status, f.message) })
 }
 
 // do executes a command. The answer to the request is sent when everything that the command's reply reports is durable.

@@ -253,7 +253,6 @@ func TestOperationsOnKeysAndValues(t *testing.T) {
 	p.play(step{1001, executions + "04" + keyA + one, "1 malformed object"},
 		step{1001, executions + "04 feffffffffffffff ffffffffffffffff feffffffffffffff" + keyA + two, ""},
 		step{1001, executions + "04 fdffffffffffffff ffffffffffffffff feffffffffffffff" + keyA + one, "1 malformed object"},
-		step{1001, executions + "02 01000000" + keyA + one, "1 Transactions are not supported"},
 		step{1000, prefix + keyA, two},
 		step{1000, prefix + null, "1 BADOBJECT keys and values cannot be null"},
 		step{1000, prefix + keyA + "00", "1 malformed object"},
@@ -466,7 +465,9 @@ func TestMalformedMessagesLeaveOthersUnharmed(t *testing.T) {
 	good := [][]byte{}
 	for _, body := range []string{"e803" + "0100000000000000" + prefix + keyA, "e903" + "0100000000000000" + prefix + keyB + wrapped,
 		"eb03" + "0100000000000000" + prefix + "02000000" + keyA + keyB, "1d04" + "0100000000000000" + "00000000 0100 0000 0901000000 63",
-		"d007" + "0100000000000000" + prefix + "65 2c010000 ffffffff 00", "bb0b" + "0100000000000000" + "05000000 0901000000 54 65 00000000 00 00000000"} {
+		"d007" + "0100000000000000" + prefix + "65 2c010000 ffffffff 00",
+		"a00f" + "0100000000000000" + "0101 0500000000000000 65", "a10f" + "0100000000000000" + "01000000 01", "4d04" + "0100000000000000" + "01000000" + executions,
+		"eb03" + "0100000000000000" + executions + "02 01000000" + "02000000" + keyA + keyB, "ec03" + "0100000000000000" + executions + "02 01000000" + "01000000" + keyA + keyB, "bb0b" + "0100000000000000" + "05000000 0901000000 54 65 00000000 00 00000000"} {
 		b := unhex(t, body)
 		good = append(good, append(binary.LittleEndian.AppendUint32(nil, uint32(len(b))), b...))
 	}

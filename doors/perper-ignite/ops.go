@@ -94,7 +94,13 @@ const (
 	flagExpiry      = 4
 )
 
-var errTransaction = &failure{ignite.StatusFailed, "Transactions are not supported"}
+// The codes of some operations.
+const (
+	opPut              = 1001
+	opRemoveAll        = 1019
+	opStartTransaction = 4000
+	opEndTransaction   = 4001
+)
 
 // execute executes a request and returns the body of its reply.
 func (p *peer) execute(in ignite.Request) ([]byte, error) {
@@ -109,12 +115,14 @@ func (p *peer) execute(in ignite.Request) ([]byte, error) {
 	if op.onCache {
 		r.cache = r.Int32()
 		flags := r.Byte()
-		if flags&flagTransaction != 0 {
-			return nil, errTransaction
-		}
 		if flags&flagExpiry != 0 {
 			if expiry := r.Expiry(); op.expires {
 				r.expiry = &expiry
+			}
+		}
+		if flags&flagTransaction != 0 {
+			if handled, err := r.ofTransaction(in); handled {
+				return r.out, err
 			}
 		}
 	}
