@@ -426,6 +426,33 @@ func TestQueriesInSQL(t *testing.T) {
 	)
 }
 
+func TestQueriesFindTheTablesOfASchema(t *testing.T) {
+	s := opened(t)
+	p := connect(t, s)
+	text := func(s string) string { return hex.EncodeToString(objects.AppendString(nil, s)) }
+	entity := text("java.lang.Long") + text("java.lang.Integer") + text("THINGS") + text("ID") + text("WORTH") + "00000000 00000000 00000000"
+	p.play(
+		step{1051, text("aside"), ""},
+		step{1053, "00000000 0300 0000" + text("c") + "cb00" + text("STORE") + "c800 01000000" + entity, ""},
+		step{1001, "63000000 00" + keyB + two, ""},
+	)
+	sql := func(cache, schema, statement string) string {
+		return cache + "00" + schema + "0a000000 ffffffff" + text(statement) + "00000000 00 00 00 00 00 00 00 0000000000000000 00"
+	}
+	const answer = "0100000000000000 01000000 01000000" + two + "00"
+	again := func(n string) string { return n + answer[2:] }
+	p.play(
+		step{2004, sql("00000000", text("store"), "SELECT worth FROM things WHERE id = 5"), answer},
+		step{2004, sql("63000000", null, "SELECT worth FROM things"), again("02")},
+		step{2004, sql("00000000", null, "SELECT worth FROM STORE.things"), again("03")},
+		step{2004, sql("00000000", text("c"), "SELECT worth FROM things"), again("04")},
+		step{2004, sql("00000000", text("store"), "SELECT worth FROM others"), `1 Table "OTHERS" not found`},
+		step{2004, sql("00000000", text("PUBLIC"), "SELECT worth FROM things"), `1 Table "THINGS" not found`},
+		step{2004, sql("00000000", text("shop"), "SELECT worth FROM things"),
+			`1 Failed to set schema for DB connection: there is no schema "shop"`},
+	)
+}
+
 func TestUsersAndRefusals(t *testing.T) {
 	s := opened(t, "requirepass", "secret")
 	p := dial(t, s)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	le "encoding/binary"
 	"errors"
+	"strconv"
 	"strings"
 
 	"github.com/atomredis/atomredis/internal/protocols/perper/binary"
@@ -45,6 +46,11 @@ func (r *request) sql() error {
 	reply, err := r.onCache("PERPER.QUERY", command...)
 	if named := cmp.Or(st.Cache, schema); named != "" && failureStatus(err) == ignite.StatusNoCache {
 		reply, err = r.run(append([]any{"PERPER.QUERY", named}, command...)...)
+		if failureStatus(err) == ignite.StatusNoCache {
+			if named, err = r.p.cacheOfTable(named, st.Table); err == nil {
+				reply, err = r.run(append([]any{"PERPER.QUERY", named}, command...)...)
+			}
+		}
 	}
 	if err != nil {
 		if text, ok := strings.CutPrefix(err.Error(), "BADQUERY "); ok {
@@ -75,6 +81,38 @@ func (r *request) sql() error {
 			}
 		}
 	})
+}
+
+// publicSchema is the schema of statements that name none.
+const publicSchema = "PUBLIC"
+
+// cacheOfTable returns the name of the cache whose configuration has a table in a schema.
+func (p *peer) cacheOfTable(schema, table string) (name string, err error) {
+	reply, err := p.do("PERPER.CACHES")
+	if err != nil {
+		return "", err
+	}
+	names, err := reply.Texts()
+	if err != nil {
+		return "", err
+	}
+	known := strings.EqualFold(schema, publicSchema)
+	for _, name := range names {
+		config, _, err := p.configOf(binary.Hash(name))
+		if err != nil || !strings.EqualFold(config.Schema(), schema) {
+			continue // an unreadable configuration has no tables
+		}
+		known = true
+		for _, e := range config.Entities() {
+			if strings.EqualFold(e.Table, table) {
+				return name, nil
+			}
+		}
+	}
+	if !known {
+		return "", failed("Failed to set schema for DB connection: there is no schema " + strconv.Quote(schema))
+	}
+	return "", failed("Table " + strconv.Quote(table) + " not found")
 }
 
 // errReply says that a command's reply has an unexpected form.

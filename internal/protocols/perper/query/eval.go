@@ -257,6 +257,7 @@ type Run struct {
 	fields []string // of the type
 	cells  []string // the fields in the columns
 	ids    map[string]int32
+	parts  map[string]string // columns that are the whole key or value, to "_KEY" and "_VAL"
 	rows   []result
 	count  int64
 	err    error
@@ -277,14 +278,15 @@ type row struct {
 // simple are the names of tables of simple values.
 var simple = map[string]binary.Code{"BYTE": binary.Byte, "SHORT": binary.Short, "INTEGER": binary.Int, "INT": binary.Int,
 	"LONG": binary.Long, "FLOAT": binary.Float, "DOUBLE": binary.Double, "BOOLEAN": binary.Bool, "STRING": binary.String,
-	"CHARACTER": binary.Char, "UUID": binary.UUID, "DATE": binary.Date, "TIMESTAMP": binary.Timestamp, "TIME": binary.Time}
+	"CHARACTER": binary.Char, "UUID": binary.UUID, "DATE": binary.Date, "TIMESTAMP": binary.Timestamp, "TIME": binary.Time,
+	"BYTE[]": binary.ByteArray}
 
 // NewRun begins to execute a statement on the cache with a configuration, and objects as arguments.
 func (st *Statement) NewRun(config *binary.Config, types binary.Types, args [][]byte) (*Run, error) {
 	if len(args) != st.args {
 		return nil, fmt.Errorf("the statement has %d arguments, not %d", st.args, len(args))
 	}
-	r := &Run{st: st, types: types, code: -1, ids: map[string]int32{}}
+	r := &Run{st: st, types: types, code: -1, ids: map[string]int32{}, parts: map[string]string{}}
 	for _, a := range args {
 		r.args = append(r.args, valueOf(a))
 	}
@@ -300,12 +302,15 @@ func (st *Statement) NewRun(config *binary.Config, types binary.Types, args [][]
 		for field, alias := range entities[at].Aliases {
 			r.ids[strings.ToUpper(alias)] = binary.ID(field)
 		}
+		r.name(&entities[at])
 	}
 	r.typeID = binary.ID(typ)
 	if t := types(r.typeID); t != nil {
 		for _, f := range t.Fields {
-			r.fields = append(r.fields, strings.ToUpper(f.Name))
-			r.ids[strings.ToUpper(f.Name)] = f.ID
+			name := strings.ToUpper(f.Name)
+			if r.ids[name] = f.ID; r.parts[name] == "" {
+				r.fields = append(r.fields, name)
+			}
 		}
 	} else if code, ok := simple[strings.ToUpper(typ)]; ok {
 		r.code = int(code)
@@ -329,13 +334,27 @@ func (st *Statement) NewRun(config *binary.Config, types binary.Types, args [][]
 	return r, r.err
 }
 
+// name notes the columns of a table that are the whole key or the whole value.
+func (r *Run) name(e *binary.Entity) {
+	for column, part := range map[string]string{e.KeyField: "_KEY", e.ValueField: "_VAL"} {
+		if column != "" {
+			r.parts[strings.ToUpper(column)] = part
+		}
+	}
+	for _, f := range e.Fields {
+		if name := strings.ToUpper(f.Name); r.parts[name] != "" {
+			r.fields = append(r.fields, name)
+		}
+	}
+}
+
 // check sets an error for fields that the type does not have.
 func (r *Run) check(n node) {
 	f, ok := n.(*field)
 	if !ok || r.err != nil || strings.EqualFold(f.name, "_KEY") || strings.EqualFold(f.name, "_VAL") {
 		return
 	}
-	if _, known := r.ids[strings.ToUpper(f.name)]; !known {
+	if _, known := r.ids[strings.ToUpper(f.name)]; !known && r.parts[strings.ToUpper(f.name)] == "" {
 		r.err = fmt.Errorf("Column %q not found", f.name)
 	}
 }
@@ -379,6 +398,9 @@ func (r *row) typed() bool {
 
 // field returns a field as an object; nil if the value does not have it.
 func (r *row) field(name string) []byte {
+	if part := r.run.parts[strings.ToUpper(name)]; part != "" {
+		name = part
+	}
 	switch {
 	case strings.EqualFold(name, "_KEY"):
 		return r.key

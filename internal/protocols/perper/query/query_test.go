@@ -142,6 +142,55 @@ func TestStatementsThatAreNotServed(t *testing.T) {
 	}
 }
 
+// table is a configuration with a table of a key and a value type, whose columns are the whole key and the whole value.
+func table(t testing.TB, keyType, valueType, key, value string) *binary.Config {
+	b := []byte{1, 0, 200, 0, 1, 0, 0, 0}
+	for _, s := range []string{keyType, valueType, "Things", key, value} {
+		b = binary.AppendString(b, s)
+	}
+	b = append(b, 2, 0, 0, 0)
+	for _, s := range []string{key, value} {
+		b = binary.AppendNull(append(binary.AppendString(binary.AppendString(b, s), "type"), 0, 0))
+		b = append(b, 0, 0, 0, 0, 0, 0, 0, 0)
+	}
+	config, err := binary.ParseConfig(append(b, 0, 0, 0, 0, 0, 0, 0, 0))
+	require.NoError(t, err)
+	return config
+}
+
+func TestColumnsThatAreTheWholeKeyOrValue(t *testing.T) {
+	for _, test := range []struct{ value, text, columns, want string }{
+		{"java.lang.Long", "SELECT * FROM things WHERE worth > 5", "ID WORTH", "other 7"},
+		{"java.lang.Long", "SELECT worth FROM things WHERE id = 'other'", "WORTH", "7"},
+		{"java.lang.Long", "SELECT id, _val FROM things ORDER BY id", "ID _VAL", "other 7"},
+		{"byte[]", "SELECT * FROM things", "ID WORTH", ""},
+		{"Item", "SELECT * FROM things WHERE id = 1", "ID WORTH NAME PRICE SOLD NOTE", "1 Item pear int(2) false good"},
+	} {
+		st, err := query.Parse(test.text)
+		require.NoError(t, err)
+		run, err := st.NewRun(table(t, "java.lang.Object", test.value, "Id", "Worth"), types, nil)
+		require.NoError(t, err, test.text)
+		require.Equal(t, test.columns, strings.Join(run.Columns(), " "))
+		for _, pair := range items(t) {
+			run.Add(pair[0], pair[1])
+		}
+		rows, err := run.Rows()
+		require.NoError(t, err)
+		var cells []string
+		for _, row := range rows {
+			for _, cell := range row {
+				text, _, _ := strings.Cut(string(binary.AppendText(nil, cell, types)), "{")
+				cells = append(cells, text)
+			}
+		}
+		require.Equal(t, test.want, strings.Join(cells, " "), test.text)
+	}
+	st, err := query.Parse("SELECT size FROM things")
+	require.NoError(t, err)
+	_, err = st.NewRun(table(t, "java.lang.Object", "java.lang.Long", "Id", "Worth"), types, nil)
+	require.ErrorContains(t, err, `Column "SIZE" not found`)
+}
+
 func TestEntitiesOfTheConfiguration(t *testing.T) {
 	entity := func(b []byte, s string) []byte { return binary.AppendString(b, s) }
 	b := entity([]byte{2, 0, 203, 0}, "Other")
