@@ -13,11 +13,13 @@ import (
 func init() {
 	command.Register([]*command.Command{
 		entry("commit", -4, adds, commitKeysOf, "Changes several caches at once, if values are as expected",
-			"<PUT cache key value [EXPIRY created updated accessed] | REMOVE cache key | IF cache key value | "+
-				"IFMISSING cache key> ... [RAW]",
+			commitSyntax+" ["+commitSyntax+" ...] [RAW]",
 			"O(N*log(M)), where N is the number of steps and M is the number of keys in a cache", commit),
 	})
 }
+
+// commitSyntax is the syntax of a step.
+const commitSyntax = "<PUT cache key value [EXPIRY created updated accessed] | REMOVE cache key | IF cache key value | IFMISSING cache key>"
 
 // commitStep is a change, or a condition for all changes.
 type commitStep struct {
