@@ -115,11 +115,13 @@ func (srv *Server) openGroup(fs disk.FS, dir string, state []byte) (journal.Jour
 		HasData: state == nil && stored, Log: srv.log, Waited: srv.sessions.Waited,
 		Listener: g.network.Listener, Dial: g.network.Dial, SegmentSize: g.network.SegmentSize,
 		Serve: srv.servePeer, Connections: int(srv.maxRaftConnections()),
-		Secret:    func() string { return srv.config.Get().Raft.Secret },
-		Protected: func() bool { return g.network.Listener == nil && srv.config.Get().Network.ProtectedMode },
-		AutoJoin:  func() bool { return srv.config.Get().Raft.Join },
-		Known:     srv.otherShards,
-		Trailing:  func() int64 { return eviction.CheckpointSize(srv.config.Get()) },
+		Secret:      func() string { return srv.config.Get().Raft.Secret },
+		Protected:   func() bool { return g.network.Listener == nil && srv.config.Get().Network.ProtectedMode },
+		AutoJoin:    func() bool { return srv.config.Get().Raft.Join },
+		Zone:        func() string { return srv.config.Get().Raft.Zone },
+		LeaderZones: func() []string { return srv.config.Get().Raft.LeaderZones },
+		Known:       srv.otherShards,
+		Trailing:    func() int64 { return eviction.CheckpointSize(srv.config.Get()) },
 	}
 	if o.Dial == nil {
 		o.Dial = func(addr string, timeout time.Duration) (net.Conn, error) {
@@ -179,7 +181,7 @@ func (srv *Server) warnOfOpenGroup() {
 		srv.log.Warn("raft-addr is open to programs on the machines of the group's servers, and no others: raft-secret, " +
 			"or tls-replication, lets in only servers that prove who they are")
 	default:
-		srv.log.Warn("raft-addr is open: whoever can connect to it can join the group, read and change all data, and remove " +
+		srv.log.Warn("raft-addr is open: anyone who can connect to it can join the group, read and change all data, and remove " +
 			"servers; set raft-secret, or tls-replication, on all servers")
 	}
 }

@@ -20,7 +20,7 @@ type follower struct {
 	answer error
 }
 
-func (follower) Add(string, bool) error { return quorum.ErrNotLeader }
+func (follower) Add(string, quorum.AddOptions) error { return quorum.ErrNotLeader }
 
 func (follower) Status() quorum.Status { return quorum.Status{Addr: "a:1", Leader: "b:1"} }
 

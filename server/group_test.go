@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/internal/config"
+	"github.com/atomredis/atomredis/internal/replication/quorum"
 	"github.com/atomredis/atomredis/internal/testing/crashfs"
 	"github.com/atomredis/atomredis/internal/testing/freeport"
 	"github.com/atomredis/atomredis/internal/testing/transcript"
@@ -144,7 +145,7 @@ func (g *testGroup) settled() *groupNode {
 		st := g.leader().group.members.Status()
 		ok := len(st.Members) == len(g.nodes)
 		for _, m := range st.Members {
-			ok = ok && m.Voter && m.Online
+			ok = ok && m.Role == quorum.Voter && m.Online
 		}
 		return ok
 	}, testTimeout, time.Millisecond, "the group is not whole")

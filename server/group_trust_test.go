@@ -115,7 +115,7 @@ func TestAServerThatJoinsByItselfLearns(t *testing.T) {
 	// A server that was added afterwards is promoted, and this one would have been before.
 	g.join()
 	g.settledBut(1)
-	require.False(t, g.member(n).Voter)
+	require.Equal(t, quorum.Waiting, g.member(n).Role)
 	require.Equal(t, "learner", n.GroupStatus().State)
 	require.Equal(t, "+OK", g.leader().client().do("RAFT.ADD "+n.addr+" ONLINE"))
 	g.nodes = append(g.nodes, n)
@@ -134,7 +134,7 @@ func (g *testGroup) settledBut(others int) {
 	require.Eventually(g.t, func() bool {
 		members, voters := g.leader().group.members.Status().Members, 0
 		for _, m := range members {
-			if m.Voter && m.Online {
+			if m.Role == quorum.Voter && m.Online {
 				voters++
 			}
 		}
@@ -163,7 +163,7 @@ func TestAServerThatWaitsIsLetInAtRunTime(t *testing.T) {
 	}
 	g.nodes = append(g.nodes, n)
 	g.settled()
-	require.True(t, g.member(n).Added)
+	require.Equal(t, quorum.Voter, g.member(n).Role)
 }
 
 // A server that is to run is asked before it is added.

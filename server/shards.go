@@ -112,7 +112,7 @@ const maxQuestion = 1 << 20
 // answer answers a question of another server.
 func (srv *Server) answer(q *peers.Question) (a peers.News, err error) {
 	switch c := quorum.Change(q.Ask); {
-	case c == quorum.Add || c == quorum.AddOnline || c == quorum.Remove || c == quorum.Transfer:
+	case c.Known():
 		if err = c.Make(srv.group.node(), q.Addr); errors.Is(err, quorum.ErrNotLeader) {
 			err = &peer.Error{Code: peer.NotLeading, Text: err.Error()}
 		}

@@ -355,7 +355,7 @@ func (g *group) replace(n *node) error {
 			return err
 		}
 	}
-	if err := g.ask("RAFT.ADD", joins.addr, func() bool { return g.added(joins) }); err != nil {
+	if err := g.ask(func() bool { return g.added(joins) }, "RAFT.ADD", joins.addr); err != nil {
 		return err
 	}
 	joins.out = false
@@ -370,7 +370,7 @@ func (g *group) replace(n *node) error {
 			return err
 		}
 	}
-	if err := g.ask("RAFT.REMOVE", n.addr, func() bool { return !g.knows(n) }); err != nil {
+	if err := g.ask(func() bool { return !g.knows(n) }, "RAFT.REMOVE", n.addr); err != nil {
 		return err
 	}
 	g.stop(n)
@@ -384,7 +384,7 @@ func (g *group) knows(n *node) bool { return g.member(n) != nil }
 // added reports whether the leader considers a node a member that has been added.
 func (g *group) added(n *node) bool {
 	m := g.member(n)
-	return m != nil && m.Added
+	return m != nil && m.Role != quorum.Waiting
 }
 
 // member returns what the leader knows of a node, nil if nothing or without a leader.
@@ -407,7 +407,7 @@ func (g *group) awaitLearner(n *node) error {
 		if m == nil {
 			continue
 		}
-		if m.Voter || m.Added {
+		if m.Role != quorum.Waiting {
 			return fmt.Errorf("%s has joined by itself, and counts", n.addr)
 		}
 		if st := n.srv.Load().GroupStatus(); st.State == "learner" && m.Online && m.Index > 0 {
@@ -417,9 +417,28 @@ func (g *group) awaitLearner(n *node) error {
 	return fmt.Errorf("%s does not join by itself", n.addr)
 }
 
-// ask repeats a request about a node to the leader until done returns true. The leader may lose its role meanwhile, or
-// refuse a change that leaves no majority online.
-func (g *group) ask(command, addr string, done func() bool) error {
+// demote makes a node a learner, unless it leads. It must not lead until it is added again.
+func (g *group) demote(n *node) error {
+	is := func(role quorum.Role) bool {
+		m := g.member(n)
+		return m != nil && m.Role == role
+	}
+	if err := g.ask(func() bool { return is(quorum.Learner) || g.leader() == n }, "RAFT.ADD", n.addr, "LEARNER"); err != nil {
+		return err
+	}
+	if !is(quorum.Learner) {
+		return nil
+	}
+	time.Sleep(time.Duration(g.rnd.Int64N(int64(6 * g.o.Timeout))))
+	if st := n.srv.Load().GroupStatus(); st.State == "leader" {
+		return fmt.Errorf("%s is a learner, and leads", n.addr)
+	}
+	return g.ask(func() bool { return is(quorum.Voter) }, "RAFT.ADD", n.addr)
+}
+
+// ask repeats a request to the leader until done returns true. The leader may lose its role meanwhile, or refuse a change that
+// leaves no majority online.
+func (g *group) ask(done func() bool, args ...string) error {
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(g.o.Timeout / 10) {
 		if done() {
 			return nil
@@ -429,18 +448,18 @@ func (g *group) ask(command, addr string, done func() bool) error {
 			continue
 		}
 		if c := g.connect(slices.Index(g.nodes, l)); c != nil {
-			c.Append(command, addr)
+			c.Append(args...)
 			if c.Flush() == nil {
 				_, _ = c.Read(replyTimeout)
 			}
 			c.Close()
 		}
 	}
-	return fmt.Errorf("%s %s is not done", command, addr)
+	return fmt.Errorf("%s is not done", strings.Join(args, " "))
 }
 
 var kinds = []string{"crash", "all crash", "cut off", "one way", "halves", "slow", "broken connections", "disk lost", "damage",
-	"full disk", "replaced", "transfer"}
+	"full disk", "replaced", "transfer", "learner"}
 
 // faults makes the faults, one after the other.
 func (g *group) faults(count map[string]int) error {
@@ -497,8 +516,8 @@ func (g *group) faults(count map[string]int) error {
 				}
 				c.Close()
 			}
-		case "disk lost", "damage", "replaced":
-			// Only a minority may lose its data.
+		case "disk lost", "damage", "replaced", "learner":
+			// Only a minority may lose its data, or its votes.
 			err := g.awaitWhole()
 			switch {
 			case err != nil:
@@ -509,6 +528,8 @@ func (g *group) faults(count map[string]int) error {
 				}
 			case what == "replaced":
 				err = g.replace(n)
+			case what == "learner":
+				err = g.demote(n)
 			default:
 				err = g.loseDisk(n)
 			}
@@ -527,7 +548,7 @@ func (g *group) faults(count map[string]int) error {
 		}
 		pause(6 * g.o.Timeout)
 		g.net.heal()
-		if what == "disk lost" || what == "damage" || what == "replaced" {
+		if what == "disk lost" || what == "damage" || what == "replaced" || what == "learner" {
 			if err := g.awaitWhole(); err != nil {
 				return fmt.Errorf("after %q of %s: %w", what, n.addr, err)
 			}
@@ -560,7 +581,7 @@ func (g *group) awaitWhole() error {
 		nodes := g.members()
 		whole := len(st.Members) == len(nodes)
 		for _, m := range st.Members {
-			whole = whole && m.Voter && m.Online
+			whole = whole && m.Role == quorum.Voter && m.Online
 		}
 		for _, n := range nodes {
 			srv := n.srv.Load()

@@ -482,8 +482,13 @@ func TestGroup(t *testing.T) {
 	b.script("document.querySelector('main [type=checkbox]').click()")
 	b.press("main .panel button", "add the server")
 	b.press("main .panel button", "sure?")
-	role(nobody, "learner")
+	role(nobody, "joining")
 	b.has("main output", nobody+" is added")
+	b.script("document.querySelectorAll('main [type=checkbox]')[1].click()")
+	b.press("main .panel button", "add the server")
+	b.press("main .panel button", "sure?")
+	role(nobody, "learner")
+	b.has("main output", nobody+" is a learner")
 
 	// Another user sees the group and cannot change it.
 	do(t, first, "ACL SETUSER viewer on >v ~* +@read +info +raft.status +cluster|shards")

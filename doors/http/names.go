@@ -184,6 +184,7 @@ var fields = map[string]metric{
 	"raft_voters":                    gauge("atomredis_raft_voters", "Servers of the group that count for majorities."),
 	"raft_voters_online":             gauge("atomredis_raft_voters_online", "Those of them that have answered recently."),
 	"raft_learners":                  gauge("atomredis_raft_learners", "Servers of the group that do not count for majorities."),
+	"raft_critical_zones":            gauge("atomredis_raft_critical_zones", "Zones without which no majority would be left."),
 	"raft_log_bytes":                 gauge("atomredis_raft_log_bytes", "The length of the group's journal."),
 	"slave_priority":                 gauge("redis_slave_priority", "The priority of a follower."),
 	"master_last_io_seconds_ago":     gauge("redis_master_last_io_seconds_ago", "How long the master has been silent."),

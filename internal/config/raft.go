@@ -19,6 +19,9 @@ type RaftSettings struct {
 	Proxy   bool          // a follower forwards to the leader what only the leader can do
 	Secret  string        // servers prove to each other that they know it; "" = nothing
 	Join    bool          // servers that join by themselves count for majorities
+	Zone    string        // the server's zone, "" = none
+	// LeaderZones are the zones whose servers should lead, the most preferred first.
+	LeaderZones []string
 }
 
 var errRaftAddr = errors.New("raft-peers must be addresses of the form host:port, separated by commas or spaces")
@@ -41,5 +44,38 @@ func parseRaftPeers(s *Settings, words []string) error {
 	s.Raft.Peers = slices.Compact(peers)
 	return nil
 }
+
+var errZone = errors.New("a zone has letters, digits, '-', '_' and '.'")
+
+// isZone reports whether a name of a zone is well-formed: it appears in lists and in fields of INFO.
+func isZone(name string) bool {
+	return strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.") == ""
+}
+
+func parseZone(s *Settings, words []string) error {
+	if !isZone(words[0]) {
+		return errZone
+	}
+	s.Raft.Zone = words[0]
+	return nil
+}
+
+func parseLeaderZones(s *Settings, words []string) error {
+	s.Raft.LeaderZones = nil
+	for _, w := range words {
+		for zone := range strings.SplitSeq(w, ",") {
+			if zone = strings.TrimSpace(zone); zone == "" {
+				continue
+			}
+			if !isZone(zone) {
+				return errZone
+			}
+			s.Raft.LeaderZones = append(s.Raft.LeaderZones, zone)
+		}
+	}
+	return nil
+}
+
+func showLeaderZones(s *Settings) string { return strings.Join(s.Raft.LeaderZones, " ") }
 
 func showRaftPeers(s *Settings) string { return strings.Join(s.Raft.Peers, " ") }

@@ -31,19 +31,23 @@ const flags = command.Admin | command.NoScript | command.Loading | command.Stale
 
 var commands = []*command.Command{
 	{Name: "raft.add", Group: "raft", Since: version.Number, Arity: -2, Flags: flags | command.NoMulti,
-		NoData: true, Summary: "Lets a server into the group: it learns, and votes when it has everything",
-		Syntax:     "raft-addr [ONLINE]",
+		NoData: true, Summary: "Adds a server to the group: it gets all data and then votes, or stays a learner",
+		Syntax:     "raft-addr [LEARNER] [ONLINE]",
 		Complexity: "O(1), and a round trip to a majority of the group",
 		Do: inGroup(func(c *command.Ctx, n quorum.Node) {
-			what, online := quorum.Add, len(c.Args) == 3
-			if len(c.Args) > 3 || online && !command.EqualFold(c.Args[2], "online") {
-				c.Err(command.ErrSyntax)
-				return
+			var o quorum.AddOptions
+			for _, option := range c.Args[2:] {
+				switch {
+				case command.EqualFold(option, "learner") && !o.Learner:
+					o.Learner = true
+				case command.EqualFold(option, "online") && !o.Online:
+					o.Online = true
+				default:
+					c.Err(command.ErrSyntax)
+					return
+				}
 			}
-			if online {
-				what = quorum.AddOnline
-			}
-			change(c, n, what, string(c.Args[1]))
+			change(c, n, additions[o], string(c.Args[1]))
 		})},
 	{Name: "raft.await", Group: "raft", Since: version.Number, Arity: 3, Flags: command.NoScript | command.NoMulti | command.Stale,
 		ACL:        command.CatConnection | command.CatBlocking,
@@ -82,6 +86,12 @@ var commands = []*command.Command{
 			}
 			change(c, n, quorum.Transfer, addr)
 		})},
+}
+
+// additions has the changes of RAFT.ADD.
+var additions = map[quorum.AddOptions]quorum.Change{
+	{}: quorum.Add, {Online: true}: quorum.AddOnline, {Learner: true}: quorum.AddLearner,
+	{Learner: true, Online: true}: quorum.AddLearnerOnline,
 }
 
 const (
@@ -233,11 +243,13 @@ func status(c *command.Ctx, n quorum.Node) {
 	c.W.BulkString("members")
 	c.W.Array(len(st.Members))
 	for _, m := range st.Members {
-		c.W.Map(8)
+		c.W.Map(10)
 		text("addr", m.Addr)
 		text("client", m.Client)
-		flag("voter", m.Voter)
-		flag("added", m.Added)
+		text("role", string(m.Role))
+		text("zone", m.Zone)
+		flag("voter", m.Role == quorum.Voter)
+		flag("added", m.Role != quorum.Waiting)
 		flag("online", m.Online)
 		number("index", m.Index)
 		number("lag", st.Committed-min(m.Index, st.Committed))
@@ -250,7 +262,8 @@ func help(c *command.Ctx) {
 		"RAFT.<command> [<arg>]. A server's name is its raft-addr. Commands are:",
 		"STATUS", "    Describe the group and its servers.",
 		"CHECK", "    Ask all servers how they are, and list what is wrong.",
-		"ADD <raft-addr> [ONLINE]", "    Let a server into the group, also one that was removed. With ONLINE it must run.",
+		"ADD <raft-addr> [LEARNER] [ONLINE]", "    Add a server to the group, also one that was removed. As a LEARNER it never votes.",
+		"    With ONLINE it must run.",
 		"REMOVE <raft-addr>", "    Take a server out of the group.",
 		"TRANSFER [<raft-addr>]", "    Have another server lead.",
 		"POSITION", "    Tell the position in the log after all that the client has written. For the leader.",

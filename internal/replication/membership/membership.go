@@ -190,7 +190,7 @@ func (m *Membership) Info(text func(name, value string)) {
 func (m *Membership) infoNumbers(st *quorum.Status, text func(name, value string)) {
 	voters, online := 0, 0
 	for _, member := range st.Members {
-		if member.Voter {
+		if member.Role == quorum.Voter {
 			voters++
 			online += number(member.Online)
 		}
@@ -201,13 +201,15 @@ func (m *Membership) infoNumbers(st *quorum.Status, text func(name, value string
 	}{
 		{"raft_has_leader", int64(number(st.Leader != ""))}, {"raft_leads", int64(number(m.Leads()))},
 		{"raft_failed", int64(number(st.Err != nil))}, {"raft_voters", int64(voters)}, {"raft_voters_online", int64(online)},
-		{"raft_learners", int64(len(st.Members) - voters)}, {"raft_log_bytes", st.LogBytes},
+		{"raft_learners", int64(len(st.Members) - voters)}, {"raft_critical_zones", int64(len(st.CriticalZones()))},
+		{"raft_log_bytes", st.LogBytes},
 	} {
 		text(f.name, strconv.FormatInt(f.value, 10))
 	}
 	for i, member := range st.Members {
-		text("raft_member"+strconv.Itoa(i), fmt.Sprintf("addr=%s,voter=%d,online=%d,lag=%d", member.Addr, number(member.Voter),
-			number(member.Online), st.Committed-min(member.Index, st.Committed)))
+		text("raft_member"+strconv.Itoa(i), fmt.Sprintf("addr=%s,voter=%d,online=%d,lag=%d,role=%s,zone=%s", member.Addr,
+			number(member.Role == quorum.Voter), number(member.Online), st.Committed-min(member.Index, st.Committed), member.Role,
+			member.Zone))
 	}
 }
 

@@ -34,9 +34,9 @@ func member(leader string) (m *Membership, node *fixedNode, following *atomic.Bo
 	node = &fixedNode{heard: time.UnixMilli(1e12), status: quorum.Status{
 		Addr: "h:2", State: "follower", Leader: leader, Term: 7, Committed: 12, Applied: 11, LogBytes: 4711,
 		Members: []quorum.Member{
-			{Addr: "h:1", Voter: true, Client: "h:6001", Online: true, Index: 12},
-			{Addr: "h:2", Voter: true, Client: "h:6002", Sentinel: "h:26002", Online: true, Index: 11},
-			{Addr: "h:3", Client: "", Index: 3},
+			{Addr: "h:1", Role: quorum.Voter, Client: "h:6001", Online: true, Index: 12},
+			{Addr: "h:2", Role: quorum.Voter, Client: "h:6002", Sentinel: "h:26002", Online: true, Index: 11},
+			{Addr: "h:3", Role: quorum.Learner, Zone: "north", Client: "", Index: 3},
 		}}}
 	if leader == "h:1" {
 		node.status.LeaderAt = "h:6001"
@@ -92,8 +92,9 @@ func TestAFollowerShowsItsLeaderAsAMaster(t *testing.T) {
 	require.Equal(t, map[string]string{"raft_state": "follower", "raft_addr": "h:2", "raft_leader": "", "raft_term": "7",
 		"raft_commit_index": "12", "raft_applied_index": "11", "raft_members": "h:1,h:2,h:3",
 		"raft_has_leader": "0", "raft_leads": "0", "raft_failed": "1", "raft_voters": "2", "raft_voters_online": "2",
-		"raft_learners": "1", "raft_log_bytes": "4711", "raft_member0": "addr=h:1,voter=1,online=1,lag=0",
-		"raft_member1": "addr=h:2,voter=1,online=1,lag=1", "raft_member2": "addr=h:3,voter=0,online=0,lag=9",
+		"raft_learners": "1", "raft_critical_zones": "0", "raft_log_bytes": "4711", "raft_member0": "addr=h:1,voter=1,online=1,lag=0,role=voter,zone=",
+		"raft_member1": "addr=h:2,voter=1,online=1,lag=1,role=voter,zone=",
+		"raft_member2": "addr=h:3,voter=0,online=0,lag=9,role=learner,zone=north",
 		"raft_problem": "the disk is full"}, fields)
 }
 

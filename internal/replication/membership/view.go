@@ -8,6 +8,7 @@ import (
 	"github.com/atomredis/atomredis/internal/cluster"
 	"github.com/atomredis/atomredis/internal/cluster/shards"
 	"github.com/atomredis/atomredis/internal/config"
+	"github.com/atomredis/atomredis/internal/replication/quorum"
 )
 
 // Cluster returns the servers of the group as nodes of a cluster, the leader first. The last leader still counts as the
@@ -50,7 +51,7 @@ func (m *Membership) Topology(set *config.Settings, self func() door.Member) doo
 	for _, member := range st.Members {
 		t.Members = append(t.Members, door.Member{ID: shards.Name("node", member.Addr), Addr: member.Client,
 			Sentinel: member.Sentinel, Master: certain && member.Addr == st.Leader,
-			Voter: member.Voter, Online: member.Online, Offset: int64(member.Index)})
+			Voter: member.Role == quorum.Voter, Online: member.Online, Offset: int64(member.Index)})
 	}
 	id := shards.Name("node", st.Addr)
 	i := slices.IndexFunc(t.Members, func(member door.Member) bool { return member.ID == id })

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/atomredis/atomredis/internal/wire/peer"
@@ -41,6 +42,10 @@ type Options struct {
 	// AutoJoin says that servers that join by themselves, or have joined, count for majorities once they have all data.
 	// Otherwise only Peers do, and servers that Add has named. nil is false.
 	AutoJoin func() bool
+	// Zone returns the zone of the server, such as a data centre, "" without one. LeaderZones returns the zones whose servers
+	// should lead, the most preferred first. Both may be nil.
+	Zone        func() string
+	LeaderZones func() []string
 	// Timeout is the silence of a leader after which another one is elected, within one more Timeout. It must be the
 	// same on all servers.
 	Timeout time.Duration
@@ -102,10 +107,11 @@ type Node interface {
 	Dial(addr string, purpose peer.Purpose, timeout time.Duration) (*peer.Conn, error)
 	// Detach stops counting a connection of Options.Serve as one of a peer; from now on it counts as a client's.
 	Detach(conn *peer.Conn)
-	// Add adds a server to the group: it gets a copy of the data, and votes when it has it. A server that answers and
-	// belongs to another group is refused; with online set, the server must answer. Remove removes a server. Transfer hands
-	// the lead over to a server, to any one with "". Only the leader can do these: see ErrNotLeader.
-	Add(addr string, online bool) error
+	// Add adds a server to the group: it gets a copy of the data, and votes when it has it. With o.Learner it never votes,
+	// and a voter becomes a learner if a majority of the remaining voters is online. A server that answers and belongs to
+	// another group is refused. Remove removes a server. Transfer hands the lead over to a server, to any one with "". Only
+	// the leader can do these: see ErrNotLeader.
+	Add(addr string, o AddOptions) error
 	Remove(addr string) error
 	Transfer(addr string) error
 	// EntryAt returns an entry of the log, as Status numbers them, that has all records before a position in it or before it; 0
@@ -124,36 +130,58 @@ type Node interface {
 	Check() (problems []string)
 }
 
-// Change is a change of the group that only the leader can make: a method of Node of the same name.
+// AddOptions say how a server is added.
+type AddOptions struct {
+	Learner bool // it stays a learner, which has all data and does not count for majorities
+	Online  bool // it must run
+}
+
+// Change is a change of the group that only the leader can make: a method of Node. Other servers send it to the leader as
+// this text.
 type Change string
 
 // The changes.
 const (
-	Add       Change = "add"
-	AddOnline Change = "add-online" // Add of a server that must run
-	Remove    Change = "remove"
-	Transfer  Change = "transfer"
+	Add              Change = "add"
+	AddOnline        Change = "add-online"
+	AddLearner       Change = "add-learner"
+	AddLearnerOnline Change = "add-learner-online"
+	Remove           Change = "remove"
+	Transfer         Change = "transfer"
 )
 
-// Make makes a change about the server with an address.
-func (c Change) Make(n Node, addr string) error {
-	switch c {
-	case Add:
-		return n.Add(addr, false)
-	case AddOnline:
-		return n.Add(addr, true)
-	case Remove:
-		return n.Remove(addr)
-	}
-	return n.Transfer(addr)
+var changes = map[Change]func(n Node, addr string) error{
+	Add:              func(n Node, addr string) error { return n.Add(addr, AddOptions{}) },
+	AddOnline:        func(n Node, addr string) error { return n.Add(addr, AddOptions{Online: true}) },
+	AddLearner:       func(n Node, addr string) error { return n.Add(addr, AddOptions{Learner: true}) },
+	AddLearnerOnline: func(n Node, addr string) error { return n.Add(addr, AddOptions{Learner: true, Online: true}) },
+	Remove:           Node.Remove,
+	Transfer:         Node.Transfer,
 }
+
+// Known reports whether there is such a change.
+func (c Change) Known() bool { return changes[c] != nil }
+
+// Make makes a change, which must be known, about the server with an address.
+func (c Change) Make(n Node, addr string) error { return changes[c](n, addr) }
+
+// Role is what a server is in its group. All but voters are learners: they have all data, and do not count for majorities.
+type Role string
+
+// The roles.
+const (
+	Voter   Role = "voter"   // it counts for majorities, and may lead
+	Joining Role = "joining" // it becomes a voter once it has all data
+	Learner Role = "learner" // it stays a learner
+	Waiting Role = "waiting" // it has joined by itself, and waits until it is added
+)
 
 // Member is a server of the group.
 type Member struct {
 	Addr string // its name, too
-	// Voter says that the server counts for majorities. Otherwise it is a learner, which votes once it has all data if it
-	// is Added: it has joined by itself if it is not.
-	Voter, Added bool
+	Role Role
+	// Zone is its zone, "" if it has none or is unknown.
+	Zone string
 	// Client is its address for clients, "" if unknown, and Sentinel the one for clients of Redis Sentinel, "" also
 	// without one.
 	Client, Sentinel string
@@ -163,6 +191,25 @@ type Member struct {
 	Index uint64
 	// LogBytes is the length of its log, 0 if unknown.
 	LogBytes int64
+}
+
+// CriticalZones returns the zones without which too few voters for a majority would be left, sorted. A voter without a zone
+// counts as in a zone of its own, which is not returned.
+func (s *Status) CriticalZones() (zones []string) {
+	voters, in := 0, map[string]int{}
+	for _, m := range s.Members {
+		if m.Role == Voter {
+			voters++
+			in[m.Zone]++
+		}
+	}
+	for zone, n := range in {
+		if zone != "" && voters-n <= voters/2 {
+			zones = append(zones, zone)
+		}
+	}
+	slices.Sort(zones)
+	return zones
 }
 
 // Link is a connection to another server.

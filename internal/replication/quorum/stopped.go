@@ -17,7 +17,7 @@ type Stopped struct {
 
 // Found describes what a stopped server has of its group.
 type Found struct {
-	Members []Member // the last that it knows, with Addr, Voter and Added
+	Members []Member // the last that it knows, with Addr and Role
 	// Index and Term are those of the last entry, and Appended is when the leader appended it; zero if that is unknown.
 	Index, Term uint64
 	Appended    time.Time

@@ -15,6 +15,7 @@ import (
 
 	consensus "github.com/hashicorp/raft"
 
+	"github.com/atomredis/atomredis/internal/replication/quorum"
 	"github.com/atomredis/atomredis/internal/wire/peer"
 )
 
@@ -30,31 +31,52 @@ var (
 // removedKey is set in the log of a removed server, so that it does not come back by itself.
 var removedKey = []byte("Removed")
 
-// Add adds a server to the group, or makes one that has joined by itself count for majorities. With online set, the
-// server must run. It is a learner until it has all data. Add does nothing if the server was already added.
-func (n *Node) Add(addr string, online bool) error {
+// Add adds a server to the group, or gives a member another role: one that has joined by itself, or is a learner, votes once it
+// has all data; with o.Learner a member stays a learner, also one that votes. Add does nothing if the server has that role.
+func (n *Node) Add(addr string, o quorum.AddOptions) error {
 	if !isAddress(addr) {
 		return errAddress
 	}
-	known := false
 	err := n.asLeader(func(*consensus.Raft) error {
 		c, _ := n.config()
-		if known = isAdded(c, addr); known {
+		if is := role(c, addr); is != "" && is != quorum.Waiting {
 			return nil
 		}
-		return n.addable(addr, online) // once, before the index is read: other changes can come while the server is asked
+		return n.addable(addr, o.Online) // once, before the index is read: other changes can come while the server is asked
 	})
-	if err != nil || known {
+	if err != nil {
 		return err
 	}
 	return n.changeMembers(func(r *consensus.Raft) error {
 		c, index := n.config()
-		if isAdded(c, addr) {
-			return nil
-		}
+		is := role(c, addr)
 		defer n.peers.kick()
-		return n.outcome(r.AddNonvoter(consensus.ServerID(addr), learnerAt(addr, true), index, answerTimeout))
+		switch {
+		case o.Learner && is == quorum.Voter:
+			return n.demote(r, c, addr, index)
+		case o.Learner && is != quorum.Learner:
+			return n.outcome(r.AddNonvoter(consensus.ServerID(addr), addressAs(quorum.Learner, addr), index, answerTimeout))
+		case !o.Learner && is != quorum.Voter && is != quorum.Joining:
+			return n.outcome(r.AddNonvoter(consensus.ServerID(addr), addressAs(quorum.Joining, addr), index, answerTimeout))
+		}
+		return nil
 	})
+}
+
+// demote makes a voter of a configuration, which has an index, a learner that stays one.
+func (n *Node) demote(r *consensus.Raft, c consensus.Configuration, addr string, index uint64) error {
+	if addr == n.o.Addr {
+		return errLeads
+	}
+	if err := n.spares(c, addr); err != nil {
+		return err
+	}
+	// The address has the role as a learner, and comes first: as soon as the server does not vote, nobody promotes it.
+	f := r.AddNonvoter(consensus.ServerID(addr), addressAs(quorum.Learner, addr), index, answerTimeout)
+	if err := n.outcome(f); err != nil {
+		return err
+	}
+	return n.outcome(r.DemoteVoter(consensus.ServerID(addr), f.Index(), answerTimeout))
 }
 
 // addable returns nil if the server at an address may be added: it belongs to no other group. With online set, it must answer.
@@ -105,18 +127,8 @@ func (n *Node) Remove(addr string) error {
 			return errNoMember
 		}
 		if !isLearner(c.Servers[at]) {
-			var left []string
-			for i, s := range c.Servers {
-				if i != at && !isLearner(s) {
-					left = append(left, string(s.ID))
-				}
-			}
-			online := n.online(left)
-			switch {
-			case len(left) == 0:
-				return errLastVoter
-			case online <= len(left)/2:
-				return fmt.Errorf("only %d of the %d voters that are left would be online", online, len(left))
+			if err := n.spares(c, addr); err != nil {
+				return err
 			}
 		}
 		if addr == n.o.Addr {
@@ -125,6 +137,24 @@ func (n *Node) Remove(addr string) error {
 		defer n.peers.kick()
 		return n.outcome(r.RemoveServer(consensus.ServerID(addr), index, answerTimeout))
 	})
+}
+
+// spares returns nil if a majority of the voters of a configuration without the one with an address is online.
+func (n *Node) spares(c consensus.Configuration, addr string) error {
+	var left []string
+	for _, s := range c.Servers {
+		if string(s.ID) != addr && !isLearner(s) {
+			left = append(left, string(s.ID))
+		}
+	}
+	online := n.online(left)
+	switch {
+	case len(left) == 0:
+		return errLastVoter
+	case online <= len(left)/2:
+		return fmt.Errorf("only %d of the %d voters that are left would be online", online, len(left))
+	}
+	return nil
 }
 
 // online asks servers, and returns how many take part in the group.
@@ -168,10 +198,13 @@ func isMember(c consensus.Configuration, addr string) bool {
 	return slices.ContainsFunc(c.Servers, called(addr))
 }
 
-// isAdded reports whether a server is a member that does not wait until it is added.
-func isAdded(c consensus.Configuration, addr string) bool {
+// role returns the role of the server with an address in a configuration, "" if it is no member.
+func role(c consensus.Configuration, addr string) quorum.Role {
 	at := slices.IndexFunc(c.Servers, called(addr))
-	return at >= 0 && !waits(c.Servers[at])
+	if at < 0 {
+		return ""
+	}
+	return roleOf(c.Servers[at])
 }
 
 // called returns a function that reports whether a server has a name.
@@ -337,11 +370,11 @@ func (n *Node) Check() (problems []string) {
 	for i, m := range st.Members {
 		a := <-answers[i]
 		switch {
-		case m.Voter:
+		case m.Role == quorum.Voter:
 			voters++
-		case m.Added:
+		case m.Role == quorum.Joining:
 			say("%s does not count for majorities yet", m.Addr)
-		default:
+		case m.Role == quorum.Waiting:
 			say("%s has joined by itself and does not count for majorities: RAFT.ADD %s lets it", m.Addr, m.Addr)
 		}
 		switch {
@@ -354,7 +387,7 @@ func (n *Node) Check() (problems []string) {
 			}
 			continue
 		}
-		if m.Voter {
+		if m.Role == quorum.Voter {
 			online++
 		}
 		if a.Leader != st.Leader {
@@ -372,6 +405,9 @@ func (n *Node) Check() (problems []string) {
 		if a.Timeout != 0 && a.Timeout != n.o.Timeout {
 			say("%s has another raft-timeout: %d ms, not %d ms", m.Addr, a.Timeout.Milliseconds(), n.o.Timeout.Milliseconds())
 		}
+		if !slices.Equal(a.LeaderZones, n.leaderZones()) {
+			say("%s has other raft-leader-zones: %q, not %q", m.Addr, a.LeaderZones, n.leaderZones())
+		}
 	}
 	switch need := voters/2 + 1; {
 	case voters == 0:
@@ -379,6 +415,15 @@ func (n *Node) Check() (problems []string) {
 		say("%d of %d voters are online, and %d are needed", online, voters, need)
 	case online == need:
 		say("%d of %d voters are online: no other may fail", online, voters)
+	}
+	for _, zone := range st.CriticalZones() {
+		left := 0
+		for _, m := range st.Members {
+			if m.Role == quorum.Voter && m.Zone != zone {
+				left++
+			}
+		}
+		say("without the zone %s, %d of %d voters would be left, and %d are needed", zone, left, voters, voters/2+1)
 	}
 	return problems
 }

@@ -4,7 +4,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -319,7 +318,7 @@ func (s *stream) Addr() net.Addr { return address(s.m.n.o.Addr) }
 
 // Dial implements consensus.StreamLayer.
 func (s *stream) Dial(addr consensus.ServerAddress, timeout time.Duration) (net.Conn, error) {
-	conn, err := s.m.dial(strings.TrimSuffix(string(addr), waiting), peer.Raft, timeout)
+	conn, err := s.m.dial(nameAt(addr), peer.Raft, timeout)
 	if err != nil {
 		return nil, err
 	}

@@ -657,11 +657,11 @@ func (n *Node) Status() quorum.Status {
 	if f := r.GetConfiguration(); f.Error() == nil {
 		for _, m := range f.Configuration().Servers {
 			known := n.peers.known(string(m.ID))
-			known.Addr, known.Voter, known.Added = string(m.ID), !isLearner(m), !waits(m)
+			known.Addr, known.Role = string(m.ID), roleOf(m)
 			if known.Addr == s.Addr {
 				known.Client, known.Sentinel, known.Online, known.Index = n.o.Client, n.o.Sentinel, true, s.Applied
-				known.LogBytes = s.LogBytes
-				if !known.Voter && s.State == "follower" {
+				known.Zone, known.LogBytes = n.zone(), s.LogBytes
+				if known.Role != quorum.Voter && s.State == "follower" {
 					s.State = "learner"
 				}
 			}

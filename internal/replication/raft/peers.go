@@ -45,6 +45,8 @@ type news struct {
 	LogBytes    int64         `json:",omitempty"`
 	Now         int64         // ns since 1970
 	Timeout     time.Duration // raft-timeout
+	Zone        string        `json:",omitempty"`
+	LeaderZones []string      `json:",omitempty"`
 	Level       int           // the highest level of entries that it knows
 	// Recovery and Group are those of its group: see recoveryKey and groupKey.
 	Recovery uint64 `json:",omitempty"`
@@ -62,6 +64,8 @@ type peers struct {
 	n    *Node
 	may  atomic.Bool // the node may take part
 	wake chan struct{}
+
+	preference preference // used by watch
 
 	mu   sync.Mutex
 	seen map[string]contact
@@ -148,7 +152,7 @@ func (p *peers) own() news {
 	n := p.n
 	a := news{Client: n.o.Client, Sentinel: n.o.Sentinel, HasData: n.o.HasData, Established: n.o.State != nil,
 		Now: time.Now().UnixNano(), Timeout: n.o.Timeout, Level: entryLevel, Recovery: n.recovery(),
-		LogBytes: n.log.Size(), Group: n.number(groupKey)}
+		LogBytes: n.log.Size(), Group: n.number(groupKey), Zone: n.zone(), LeaderZones: n.leaderZones()}
 	if err := n.problem(); err != nil {
 		a.Problem = err.Error()
 	}
@@ -249,7 +253,10 @@ func (p *peers) take(addr string) error {
 		return errAddress
 	}
 	return p.n.asLeader(func(r *consensus.Raft) error {
-		added := slices.Contains(p.n.o.Peers, addr) || p.autoJoin()
+		as := quorum.Waiting
+		if slices.Contains(p.n.o.Peers, addr) || p.autoJoin() {
+			as = quorum.Joining
+		}
 		f := r.GetConfiguration()
 		if err := f.Error(); err != nil {
 			return err
@@ -258,7 +265,12 @@ func (p *peers) take(addr string) error {
 			if string(s.ID) != addr {
 				continue
 			}
-			added = added || !waits(s)
+			switch roleOf(s) {
+			case quorum.Learner:
+				as = quorum.Learner
+			case quorum.Joining, quorum.Voter:
+				as = quorum.Joining
+			}
 			if s.Suffrage == consensus.Voter {
 				p.n.o.Log.Warn("a server of the group has lost what it had; it learns again", "server", addr)
 				if err := p.n.outcome(r.DemoteVoter(s.ID, 0, answerTimeout)); err != nil {
@@ -266,11 +278,11 @@ func (p *peers) take(addr string) error {
 				}
 			}
 		}
-		if !added {
+		if as == quorum.Waiting {
 			p.n.o.Log.Info("a server has joined to learn; RAFT.ADD makes it count for majorities", "server", addr)
 		}
 		defer p.kick()
-		return p.n.outcome(r.AddNonvoter(consensus.ServerID(addr), learnerAt(addr, added), 0, answerTimeout))
+		return p.n.outcome(r.AddNonvoter(consensus.ServerID(addr), addressAs(as, addr), 0, answerTimeout))
 	})
 }
 
@@ -289,7 +301,7 @@ func (p *peers) watch() {
 		f := n.consensus().GetConfiguration()
 		next := newsEvery
 		if f.Error() == nil {
-			if slices.ContainsFunc(f.Configuration().Servers, func(s consensus.Server) bool { return isLearner(s) && p.mayVote(s) }) {
+			if slices.ContainsFunc(f.Configuration().Servers, p.mayVote) {
 				next /= 10 // soon, because without this vote the group tolerates fewer failures
 			}
 			var asking sync.WaitGroup
@@ -308,7 +320,9 @@ func (p *peers) watch() {
 			p.forget(f.Configuration())
 			if n.leading.Load() {
 				_ = n.identify(group.Load()) // if it fails, it is tried again
-				p.promote(n.config())
+				c, index := n.config()
+				p.promote(c, index)
+				p.prefer(c)
 			}
 			n.machine.Changed()
 		}
@@ -322,42 +336,60 @@ func (p *peers) watch() {
 
 func isLearner(s consensus.Server) bool { return s.Suffrage != consensus.Voter }
 
-// waiting ends the address of a learner that has joined by itself, in Raft's configuration: it counts for majorities
-// only once it is added. Servers are dialled at their names, which are addresses too.
-const waiting = "?"
+// Raft's configuration knows voters and learners. The end of a learner's address there says what kind of learner it is.
+// Servers are dialled at their names, which are addresses too. A leader of an earlier version takes learners that stay for
+// servers that wait, and does not let them vote.
+const (
+	waits = "?"
+	stays = "/learner" + waits
+)
 
-// learnerAt returns the address for a learner in Raft's configuration.
-func learnerAt(addr string, added bool) consensus.ServerAddress {
-	if !added {
-		addr += waiting
+// addressAs returns the address of a server with a role in Raft's configuration.
+func addressAs(r quorum.Role, addr string) consensus.ServerAddress {
+	switch r {
+	case quorum.Waiting:
+		addr += waits
+	case quorum.Learner:
+		addr += stays
 	}
 	return consensus.ServerAddress(addr)
 }
 
-// waits reports whether a server is a learner that nobody has added.
-func waits(s consensus.Server) bool {
-	return isLearner(s) && strings.HasSuffix(string(s.Address), waiting)
+// nameAt returns the name of the server with an address in Raft's configuration.
+func nameAt(addr consensus.ServerAddress) string {
+	return strings.TrimSuffix(strings.TrimSuffix(string(addr), stays), waits)
 }
 
-// mayVote reports whether a server is to count for majorities once it has all data. One that waits is let in by AutoJoin, also
+// roleOf returns the role of a server of Raft's configuration.
+func roleOf(s consensus.Server) quorum.Role {
+	switch addr := string(s.Address); {
+	case !isLearner(s):
+		return quorum.Voter
+	case strings.HasSuffix(addr, stays):
+		return quorum.Learner
+	case strings.HasSuffix(addr, waits):
+		return quorum.Waiting
+	}
+	return quorum.Joining
+}
+
+// mayVote reports whether a learner is to count for majorities once it has all data. One that waits is let in by AutoJoin, also
 // if that changed after it had joined.
-func (p *peers) mayVote(s consensus.Server) bool { return !waits(s) || p.autoJoin() }
+func (p *peers) mayVote(s consensus.Server) bool {
+	r := roleOf(s)
+	return r == quorum.Joining || r == quorum.Waiting && p.autoJoin()
+}
 
 func (p *peers) autoJoin() bool { return p.n.o.AutoJoin != nil && p.n.o.AutoJoin() }
 
-// promote makes a learner of a configuration count for majorities if it has nearly all data: it has executed it, and has
-// confirmed to this leader that its log is the same. It promotes one at a time, because a change of a configuration that is not
-// the latest is refused.
+// promote makes a learner of a configuration count for majorities if it has nearly all data. It promotes one at a time, because
+// a change of a configuration that is not the latest is refused.
 func (p *peers) promote(c consensus.Configuration, index uint64) {
-	term, least := p.n.termOf(), p.n.consensus().CommitIndex()
-	least -= min(least, closeBy)
 	for _, s := range c.Servers {
-		m := p.known(string(s.ID))
-		f, ok := p.n.progress.known(s.ID, term)
-		if !isLearner(s) || !p.mayVote(s) || !m.Online || m.Index == 0 || m.Index < least || !ok || f.has < least {
+		if m := p.known(string(s.ID)); !p.mayVote(s) || !m.Online || !p.hasAll(s.ID, m) {
 			continue
 		}
-		if err := p.n.outcome(p.n.consensus().AddVoter(s.ID, learnerAt(string(s.ID), true), index, answerTimeout)); err == nil {
+		if err := p.n.outcome(p.n.consensus().AddVoter(s.ID, addressAs(quorum.Voter, string(s.ID)), index, answerTimeout)); err == nil {
 			p.n.o.Log.Info("a server counts for the group's majorities from now on", "server", string(s.ID))
 		}
 		return
@@ -386,6 +418,6 @@ func (p *peers) known(addr string) quorum.Member {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s, ok := p.seen[addr]
-	return quorum.Member{Client: s.Client, Sentinel: s.Sentinel, Index: s.Index, LogBytes: s.LogBytes,
+	return quorum.Member{Client: s.Client, Sentinel: s.Sentinel, Zone: s.Zone, Index: s.Index, LogBytes: s.LogBytes,
 		Online: ok && s.Problem == "" && time.Since(s.at) < fresh}
 }

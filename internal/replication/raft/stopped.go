@@ -58,7 +58,7 @@ func read(s quorum.Stopped, do func(now int64, commands []byte) error) (f quorum
 	f.Committed = max(f.Committed, log.Committed)
 	f.Removed = slices.ContainsFunc(log.Values[string(removedKey)], func(b byte) bool { return b != 0 })
 	for _, server := range config.Servers {
-		f.Members = append(f.Members, quorum.Member{Addr: string(server.ID), Voter: !isLearner(server), Added: !waits(server)})
+		f.Members = append(f.Members, quorum.Member{Addr: string(server.ID), Role: roleOf(server)})
 	}
 	slices.SortFunc(f.Members, func(a, b quorum.Member) int { return compare(a.Addr, b.Addr) })
 	return f, nil

@@ -13,8 +13,8 @@ import (
 func (a *app) cluster() *cobra.Command {
 	c := group("cluster", "a group of servers that share a journal", a.clusterStatus(), a.clusterCheck(),
 		a.clusterAdd(),
-		a.clusterChange("remove ADDR", "take a server out, dead or alive", "RAFT.REMOVE", 1, "%s is removed."),
-		a.clusterChange("transfer [ADDR]", "have another server lead", "RAFT.TRANSFER", 0, "%s gets the lead."), a.clusterStart(),
+		a.clusterChange("remove ADDR", "take a server out, dead or alive", "RAFT.REMOVE", 1, new("%s is removed.")),
+		a.clusterChange("transfer [ADDR]", "have another server lead", "RAFT.TRANSFER", 0, new("%s gets the lead.")), a.clusterStart(),
 		a.clusterRecover(), a.clusterRebalance())
 	c.Example = `  atomredis cluster start
   atomredis cluster status -p 7001`
@@ -45,12 +45,16 @@ func (a *app) clusterCheck() *cobra.Command {
 
 // clusterAdd lets a server into the group. The leader dials it first, unless it is to start later.
 func (a *app) clusterAdd() *cobra.Command {
-	later := false
-	c := a.clusterChange("add ADDR", "let a server in, by its raft-addr; it votes once it has everything", "RAFT.ADD", 1,
-		"%s is added, and votes once it has all data.")
+	later, learner := false, false
+	done := "%s is added, and votes once it has all data."
+	c := a.clusterChange("add ADDR", "add a server by its raft-addr; it votes once it has all data", "RAFT.ADD", 1, &done)
 	send := c.RunE
 	c.Flags().BoolVar(&later, "later", false, "the server does not run yet")
+	c.Flags().BoolVar(&learner, "learner", false, "the server never votes: it has all data, for reads; a voter becomes a learner")
 	c.RunE = func(c *cobra.Command, args []string) error {
+		if learner {
+			args, done = append(args, "LEARNER"), "%s is a learner."
+		}
 		if !later {
 			args = append(args, "ONLINE")
 		}
@@ -64,7 +68,7 @@ const changeTimeout = 30 * time.Second
 
 // clusterChange sends a command to the server that was named, which asks the leader. So leaders need not be reachable from
 // here. done is the message about the server that the command has changed.
-func (a *app) clusterChange(use, short, command string, least int, done string) *cobra.Command {
+func (a *app) clusterChange(use, short, command string, least int, done *string) *cobra.Command {
 	return &cobra.Command{Use: use, Short: short, Args: Arguments(least, 1),
 		Example: "  atomredis cluster " + strings.NewReplacer("[ADDR]", "127.0.0.1:17002", "ADDR", "127.0.0.1:17002").Replace(use) +
 			" -p 7001",
@@ -89,6 +93,6 @@ func (a *app) clusterChange(use, short, command string, least int, done string) 
 			if err := a.client.WithTimeout(changeTimeout).Do(c.Context(), send...).Err(); err != nil {
 				return err
 			}
-			return a.printed(fmt.Sprintf(done, about))
+			return a.printed(fmt.Sprintf(*done, about))
 		}}
 }

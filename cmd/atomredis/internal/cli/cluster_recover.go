@@ -104,7 +104,7 @@ func DescribeMember(f quorum.Found) (lines []string) {
 func addrsOf(f quorum.Found) (list []string) {
 	for _, m := range f.Members {
 		addr := m.Addr
-		if !m.Voter {
+		if m.Role != quorum.Voter {
 			addr += " (learner)"
 		}
 		list = append(list, addr)

@@ -44,6 +44,12 @@ func (a *app) clusterStatus() *cobra.Command {
 // shardsTable writes a header and a row for each server.
 func (a *app) shardsTable(shards []*groupState) error {
 	header := []string{"addr", "client", "role", "online", "index", "lag"}
+	zoned := slices.ContainsFunc(shards, func(g *groupState) bool {
+		return slices.ContainsFunc(g.Members, func(m groupMember) bool { return m.Zone != "" })
+	})
+	if zoned {
+		header = append(header, "zone")
+	}
 	clustered := shards[0].Slots != "" || len(shards) > 1
 	if clustered {
 		header = append(header, "slots")
@@ -60,6 +66,9 @@ func (a *app) shardsTable(shards []*groupState) error {
 				lag = strconv.FormatInt(*m.Lag, 10)
 			}
 			row := []string{m.Addr, m.Client, g.role(&m), online, strconv.FormatInt(m.Index, 10), lag}
+			if zoned {
+				row = append(row, m.Zone)
+			}
 			if clustered {
 				row = append(row, g.Slots)
 			}
@@ -74,14 +83,10 @@ func (g *groupState) role(m *groupMember) string {
 	switch {
 	case g.Leader != "" && m.Addr == g.Leader, g.Leader == "" && g.LeaderClient != "" && m.Client == g.LeaderClient:
 		return "leader"
-	case m.Voter == nil:
-		return ""
-	case *m.Voter:
-		return "voter"
-	case !*m.Added:
+	case m.Role == "waiting":
 		return "not added"
 	}
-	return "learner"
+	return m.Role
 }
 
 // name names the group for messages.
@@ -204,7 +209,9 @@ type groupMember struct {
 	Client string `json:"client"`
 	Online bool   `json:"online"`
 	Index  int64  `json:"index"`
-	// The others are nil if no server of the group answers. A learner that is not added never votes.
+	// The others are empty if no server of the group answers.
+	Role  string `json:"role,omitempty"` // voter, joining, learner or waiting, as RAFT.STATUS has it
+	Zone  string `json:"zone,omitempty"`
 	Voter *bool  `json:"voter,omitempty"`
 	Added *bool  `json:"added,omitempty"`
 	Lag   *int64 `json:"lag,omitempty"`
@@ -225,11 +232,26 @@ func groupOf(ctx context.Context, client *redis.Client) (*groupState, error) {
 	members, _ := f["members"].([]any)
 	for _, m := range members {
 		f := pairs(m)
-		g.Members = append(g.Members, groupMember{Addr: textOf(f["addr"]), Client: textOf(f["client"]),
+		member := groupMember{Addr: textOf(f["addr"]), Client: textOf(f["client"]), Role: textOf(f["role"]), Zone: textOf(f["zone"]),
 			Voter: new(isTrue(f["voter"])), Added: new(isTrue(f["added"]) || f["added"] == nil), Online: isTrue(f["online"]),
-			Index: number(textOf(f["index"])), Lag: new(number(textOf(f["lag"])))})
+			Index: number(textOf(f["index"])), Lag: new(number(textOf(f["lag"])))}
+		if member.Role == "" {
+			member.Role = formerRole(*member.Voter, *member.Added)
+		}
+		g.Members = append(g.Members, member)
 	}
 	return g, nil
+}
+
+// formerRole returns the role of a member as a server tells it that is older than roles.
+func formerRole(voter, added bool) string {
+	switch {
+	case voter:
+		return "voter"
+	case added:
+		return "joining"
+	}
+	return "waiting"
 }
 
 // pairs returns a map of a reply, which is a list in RESP2.

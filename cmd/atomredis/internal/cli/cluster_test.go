@@ -26,6 +26,7 @@ func ask(args ...string) (out string, code int) {
 
 func TestClusterShowsAndChangesAGroup(t *testing.T) {
 	var raft, client, announced []string
+	var dbs []*atomredis.DB
 	for range 3 { // nothing listens at the announced addresses: only the server that is named is asked
 		raft, client, announced = append(raft, freeport.Addr(t)), append(client, freeport.Addr(t)), append(announced, freeport.Addr(t))
 	}
@@ -34,6 +35,7 @@ func TestClusterShowsAndChangesAGroup(t *testing.T) {
 			"raft-addr": raft[i], "raft-peers": strings.Join(raft, ","), "appendonly": "yes", "raft-timeout": "2000",
 			"replica-announce-port": announced[i][strings.LastIndexByte(announced[i], ':')+1:]}})
 		require.NoError(t, err)
+		dbs = append(dbs, db)
 		t.Cleanup(func() { db.Close() })
 	}
 	require.Eventually(t, func() bool {
@@ -80,6 +82,19 @@ func TestClusterShowsAndChangesAGroup(t *testing.T) {
 	out, code = ask(append([]string{"cluster", "add", "--later", nobody}, at(client[1])...)...)
 	require.Zero(t, code, out)
 	require.Equal(t, nobody+" is added, and votes once it has all data.\n", out)
+
+	out, code = ask(append([]string{"cluster", "add", "--later", "--learner", nobody}, at(client[1])...)...)
+	require.Zero(t, code, out)
+	require.Equal(t, nobody+" is a learner.\n", out)
+	for _, db := range dbs[1:] {
+		_, err := db.Do(t.Context(), "CONFIG", "SET", "raft-zone", "north")
+		require.NoError(t, err)
+	}
+	require.Eventually(t, func() bool {
+		out, _ = ask(append([]string{"cluster", "status"}, at(client[1])...)...)
+		return strings.HasPrefix(out, "ADDR\tCLIENT\tROLE\tONLINE\tINDEX\tLAG\tZONE\n") && strings.Count(out, "\tnorth\n") == 2 &&
+			strings.Contains(out, nobody+"\t\tlearner\tno\t")
+	}, 30*time.Second, 50*time.Millisecond)
 }
 
 // The status of a cluster has the servers of all shards, whichever server is asked.

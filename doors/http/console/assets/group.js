@@ -3,7 +3,7 @@ import { h, show, fromText, whole, size, call, may, plain, list, fields, isError
 
 // members returns the members of a status with their roles.
 const members = (status) => list(status.members).map(fields).map((m) => ({ ...m,
-  role: m.addr === status.leader ? "leader" : m.voter ? "follower" : m.added ? "learner" : "learner, not added" }));
+  role: m.addr === status.leader ? "leader" : ({ voter: "follower", waiting: "not added" })[m.role] || m.role }));
 
 // ranges returns the first and last slots in turn as text.
 const ranges = (ends) => ends.reduce((all, first, i) => (i % 2 ? all : [...all, first === ends[i + 1] ? first : first + "–" + ends[i + 1]]), [])
@@ -15,7 +15,7 @@ export default {
   mount(root) {
     const about = h("div"), shards = h("div"), out = h("output", { role: "status" });
     const addr = h("input", { "aria-label": "raft-addr", placeholder: "raft-addr: host:port", autocapitalize: "off", spellcheck: "false", class: "mono" });
-    const later = h("input", { type: "checkbox" });
+    const later = h("input", { type: "checkbox" }), learner = h("input", { type: "checkbox" });
     let rows = table([], []), allowed = [false, false, false];
     const buttons = new Map(); // by action and address: a button keeps its state between samples
 
@@ -35,9 +35,10 @@ export default {
       allowed[1] && button("remove", m, () => change(show(m.addr) + " is removed.", "RAFT.REMOVE", m.addr))];
     const add = sure("add the server", () => {
       const name = fromText(addr.value.trim());
-      return change(show(name) + " is added, and votes once it has all data.", "RAFT.ADD", name, ...(later.checked ? [] : ["ONLINE"]));
+      return change(show(name) + (learner.checked ? " is a learner." : " is added, and votes once it has all data."), "RAFT.ADD", name,
+        ...(learner.checked ? ["LEARNER"] : []), ...(later.checked ? [] : ["ONLINE"]));
     });
-    const form = h("div", { class: "panel", hidden: true }, h("div", { class: "bar" }, addr, h("label", null, later, " it starts later"), add));
+    const form = h("div", { class: "panel", hidden: true }, h("div", { class: "bar" }, addr, h("label", null, later, " it starts later"), h("label", null, learner, " it never votes"), add));
     root.append(about, h("h2", null, "Members"), rows, form, out, shards);
     may(["RAFT.TRANSFER"], ["RAFT.REMOVE", "127.0.0.1:1"], ["RAFT.ADD", "127.0.0.1:1"]).then((may) => {
       allowed = may;
@@ -54,7 +55,7 @@ export default {
         ...(status.problem ? [["problem", h("span", { class: "error" }, show(status.problem))]] : [])], "inline")));
       const focused = document.activeElement;
       rows = swap(rows, table([["raft-addr", (m) => show(m.addr), "mono"], ["for clients", (m) => show(m.client), "mono"], ["role", (m) => m.role],
-        ["online", (m) => (m.online ? "yes" : h("span", { class: "error" }, "no"))], ["lag", (m) => whole(m.lag), "n"],
+        ...(all.some((m) => m.zone) ? [["zone", (m) => show(m.zone)]] : []), ["online", (m) => (m.online ? "yes" : h("span", { class: "error" }, "no"))], ["lag", (m) => whole(m.lag), "n"],
         ["log", (m) => (m["log-bytes"] ? size(m["log-bytes"]) : "–"), "n"], ...(allowed[0] || allowed[1] ? [["", actions]] : [])], all));
       if (rows.contains(focused)) focused.focus({ preventScroll: true });
       if (sample.shards !== undefined) drawShards(sample.shards);
