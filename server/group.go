@@ -84,13 +84,19 @@ var (
 	errGroupDurable = errors.New("raft-addr needs a data directory")
 	errGroupReplica = errors.New("replicaof directive not allowed with raft-addr")
 	errGroupPeers   = errors.New("raft-peers must name raft-addr")
+	errWitnessAlone = errors.New("raft-witness needs raft-addr: a witness votes in a group")
+	errWitnessShard = errors.New("a witness has no slots: raft-witness needs cluster-enabled no, also if the group is a shard")
 )
 
 // checkGroup returns an error if a server with these settings cannot belong to the group that they name.
 func checkGroup(set *config.Settings) error {
 	switch {
+	case set.Raft.Addr == "" && set.Raft.Witness:
+		return errWitnessAlone
 	case set.Raft.Addr == "":
 		return nil
+	case set.Raft.Witness && set.Cluster.Enabled:
+		return errWitnessShard
 	case !set.Durable():
 		return errGroupDurable
 	case set.Replication.ReplicaOf.Host != "":
@@ -118,6 +124,7 @@ func (srv *Server) openGroup(fs disk.FS, dir string, state []byte) (journal.Jour
 		Secret:      func() string { return srv.config.Get().Raft.Secret },
 		Protected:   func() bool { return g.network.Listener == nil && srv.config.Get().Network.ProtectedMode },
 		AutoJoin:    func() bool { return srv.config.Get().Raft.Join },
+		Witness:     set.Raft.Witness,
 		Zone:        func() string { return srv.config.Get().Raft.Zone },
 		LeaderZones: func() []string { return srv.config.Get().Raft.LeaderZones },
 		Known:       srv.otherShards,
@@ -397,6 +404,8 @@ func (g *group) restriction(flags command.Flag, writes bool, set *config.Setting
 		return ""
 	case writes:
 		return command.ErrReadOnly
+	case g.members.Witness() && flags&(command.ReadOnly|command.MayReplicate) != 0:
+		return errWitness
 	case g.srv.replica.Loading() && flags&command.Loading == 0:
 		return command.ErrLoading
 	case flags&(command.ReadOnly|command.MayReplicate) != 0 && g.refuses():
@@ -406,6 +415,9 @@ func (g *group) restriction(flags command.Flag, writes bool, set *config.Setting
 	}
 	return ""
 }
+
+// errWitness answers reads at a witness. Clients know the word: the server cannot answer, and another one can.
+const errWitness command.Error = "MASTERDOWN The server is a witness of its group, and has no data"
 
 // ChangeGroup implements raftcommands.Host.
 func (srv *Server) ChangeGroup(change quorum.Change, addr string) error {

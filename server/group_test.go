@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/internal/config"
-	"github.com/atomredis/atomredis/internal/replication/quorum"
 	"github.com/atomredis/atomredis/internal/testing/crashfs"
 	"github.com/atomredis/atomredis/internal/testing/freeport"
 	"github.com/atomredis/atomredis/internal/testing/transcript"
@@ -29,14 +28,15 @@ type testGroup struct {
 }
 
 type groupNode struct {
-	*Server // nil while it is down
-	addr    string
-	dir     string
-	fs      disk.FS // nil is the system's files
-	g       *testGroup
-	log     *slog.Logger           // nil drops all
-	refused chan struct{}          // see refusals
-	at      atomic.Pointer[string] // its address for clients, or the last one
+	*Server  // nil while it is down
+	addr     string
+	dir      string
+	fs       disk.FS // nil is the system's files
+	g        *testGroup
+	settings []string               // beside those of the group
+	log      *slog.Logger           // nil drops all
+	refused  chan struct{}          // see refusals
+	at       atomic.Pointer[string] // its address for clients, or the last one
 }
 
 func startGroup(t *testing.T, n int, settings ...string) *testGroup {
@@ -93,7 +93,7 @@ func (n *groupNode) prepare() (*Server, net.Listener) {
 	require.NoError(t, err)
 	conf := config.NewConfig()
 	for _, pair := range append([]string{"port=0", "dir=" + n.dir, "save=", "appendonly=yes", "raft-addr=" + n.addr,
-		"raft-peers=" + n.addr + "," + n.g.peers(), "raft-timeout=" + raftTimeout}, n.g.settings...) {
+		"raft-peers=" + n.addr + "," + n.g.peers(), "raft-timeout=" + raftTimeout}, append(n.g.settings[:len(n.g.settings):len(n.g.settings)], n.settings...)...) {
 		name, value, _ := strings.Cut(pair, "=")
 		require.NoError(t, conf.Set(name, value, false), pair)
 	}
@@ -145,7 +145,7 @@ func (g *testGroup) settled() *groupNode {
 		st := g.leader().group.members.Status()
 		ok := len(st.Members) == len(g.nodes)
 		for _, m := range st.Members {
-			ok = ok && m.Role == quorum.Voter && m.Online
+			ok = ok && m.Role.Votes() && m.Online
 		}
 		return ok
 	}, testTimeout, time.Millisecond, "the group is not whole")

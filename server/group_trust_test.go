@@ -134,7 +134,7 @@ func (g *testGroup) settledBut(others int) {
 	require.Eventually(g.t, func() bool {
 		members, voters := g.leader().group.members.Status().Members, 0
 		for _, m := range members {
-			if m.Role == quorum.Voter && m.Online {
+			if m.Role.Votes() && m.Online {
 				voters++
 			}
 		}

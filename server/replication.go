@@ -236,7 +236,9 @@ func (srv *Server) Master() (link replication.Link, ok bool) {
 func (srv *Server) Group() (g replication.Group, ok bool) { return srv.group.members.Group() }
 
 // HasStream implements replication.Host.
-func (srv *Server) HasStream(copyOnly bool) bool { return srv.followed.HasStream(copyOnly) }
+func (srv *Server) HasStream(copyOnly bool) bool {
+	return !srv.group.members.Witness() && srv.followed.HasStream(copyOnly)
+}
 
 // Follow implements replication.Host.
 func (srv *Server) Follow(g *engine.Guard, host string, port int) { srv.replica.Follow(g, host, port) }

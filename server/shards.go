@@ -63,7 +63,7 @@ func (srv *Server) ClusterShards() *shards.Shards {
 
 // startShards prepares the server as a member of a group.
 func (srv *Server) startShards(set *config.Settings) {
-	srv.group.members.Configure(set.Raft.Addr, srv.group.following)
+	srv.group.members.Configure(set.Raft.Addr, set.Raft.Witness, srv.group.following)
 	srv.broadcast = peers.NewBroadcast((*broadcastHost)(srv))
 	srv.shards = shards.New(shards.Options{ID: srv.clusterShard, Clustered: srv.cluster != nil, Config: srv.config,
 		Keyspace: srv.ks, Host: (*shardsHost)(srv)})

@@ -41,6 +41,8 @@ type Options struct {
 	Clients int
 	// Keys is the number of keys of each kind: strings, pairs of strings written in one transaction, hashes, lists.
 	Keys int
+	// Witness makes the first node a witness.
+	Witness bool
 	// Faults is the number of faults, Timeout the raft-timeout; clocks run faster or slower by up to drift.
 	Faults  int
 	Timeout time.Duration
@@ -180,7 +182,11 @@ func (g *group) start(n *node) error {
 		peers = append(peers, n.addr)
 	}
 	conf := config.NewConfig()
-	for _, pair := range append([]string{"port=0", "replica-announce-port=1", "dir=/db", "save=", "appendonly=yes", "checkpoint-size=1mb",
+	witness := "no"
+	if g.o.Witness && n == g.nodes[0] {
+		witness = "yes"
+	}
+	for _, pair := range append([]string{"port=0", "raft-witness=" + witness, "replica-announce-port=1", "dir=/db", "save=", "appendonly=yes", "checkpoint-size=1mb",
 		"raft-addr=" + n.addr, "raft-peers=" + strings.Join(peers, " "), "raft-secret=" + n.secret,
 		"raft-timeout=" + strconv.Itoa(int(math.Round(float64(g.o.Timeout.Milliseconds())*n.pace)))}, g.o.Settings...) {
 		name, value, _ := strings.Cut(pair, "=")
@@ -423,6 +429,9 @@ func (g *group) demote(n *node) error {
 		m := g.member(n)
 		return m != nil && m.Role == role
 	}
+	if is(quorum.Witness) {
+		return nil
+	}
 	if err := g.ask(func() bool { return is(quorum.Learner) || g.leader() == n }, "RAFT.ADD", n.addr, "LEARNER"); err != nil {
 		return err
 	}
@@ -581,7 +590,7 @@ func (g *group) awaitWhole() error {
 		nodes := g.members()
 		whole := len(st.Members) == len(nodes)
 		for _, m := range st.Members {
-			whole = whole && m.Role == quorum.Voter && m.Online
+			whole = whole && m.Role.Votes() && m.Online
 		}
 		for _, n := range nodes {
 			srv := n.srv.Load()

@@ -41,7 +41,7 @@ func TestAGroupIsLinearizable(t *testing.T) {
 			log := logOf(t, seed)
 			synctest.Test(t, func(t *testing.T) {
 				var err error
-				r, err = Run(Options{Settings: settings, Seed: uint64(seed), Nodes: nodes, Clients: 4, Keys: 20, Faults: 8,
+				r, err = Run(Options{Settings: settings, Seed: uint64(seed), Nodes: nodes, Witness: seed%3 == 0, Clients: 4, Keys: 20, Faults: 8,
 					Timeout: 100 * time.Millisecond, Log: log})
 				require.NoError(t, err)
 			})

@@ -69,8 +69,8 @@ type Member struct {
 	Sentinel string
 	// Master says that it accepts writes. In a group there may be no known master.
 	Master bool
-	// Voter says that it counts for majorities, Online that it is reachable.
-	Voter, Online bool
+	// Voter says that it counts for majorities, Witness that it has no data, Online that it is reachable.
+	Voter, Witness, Online bool
 	// Offset is its position in the history of the data.
 	Offset int64
 }

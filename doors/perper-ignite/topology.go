@@ -44,7 +44,7 @@ func (d *igniteDoor) topology() topology {
 	servers := d.Host.Topology()
 	t := topology{version: 2 * max(int64(servers.Epoch), 1)}
 	for i, m := range servers.Members {
-		if m.Online || i == 0 {
+		if (m.Online || i == 0) && !m.Witness {
 			t.copies++
 		}
 		if m.Master && !t.known {

@@ -55,7 +55,7 @@ func (s *state) next(t door.Topology, now time.Time) *state {
 				n.agree++
 			}
 		}
-		if m.Addr != "" && m.Addr != n.master.Addr {
+		if m.Addr != "" && m.Addr != n.master.Addr && !m.Witness {
 			n.replicas = append(n.replicas, m)
 		}
 		if i > 0 && m.Sentinel != "" {

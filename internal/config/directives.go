@@ -142,6 +142,7 @@ var directiveTable = []*directive{
 	text("raft-secret", "", func(s *Settings) *string { return &s.Raft.Secret }).ours(),
 	choice("raft-join", "learner", func(s *Settings) *bool { return &s.Raft.Join },
 		option[bool]{"learner", false}, option[bool]{"auto", true}).ours(),
+	yesNo("raft-witness", "no", func(s *Settings) *bool { return &s.Raft.Witness }).atStart().unlessSame().ours(),
 	(&directive{name: "raft-zone", initial: `""`, parse: parseZone, show: func(s *Settings) string { return s.Raft.Zone }}).ours(),
 	(&directive{name: "raft-leader-zones", initial: "", many: true, parse: parseLeaderZones, show: showLeaderZones}).ours(),
 

@@ -19,6 +19,7 @@ type RaftSettings struct {
 	Proxy   bool          // a follower forwards to the leader what only the leader can do
 	Secret  string        // servers prove to each other that they know it; "" = nothing
 	Join    bool          // servers that join by themselves count for majorities
+	Witness bool          // it votes and has no data
 	Zone    string        // the server's zone, "" = none
 	// LeaderZones are the zones whose servers should lead, the most preferred first.
 	LeaderZones []string

@@ -248,7 +248,7 @@ func status(c *command.Ctx, n quorum.Node) {
 		text("client", m.Client)
 		text("role", string(m.Role))
 		text("zone", m.Zone)
-		flag("voter", m.Role == quorum.Voter)
+		flag("voter", m.Role.Votes())
 		flag("added", m.Role != quorum.Waiting)
 		flag("online", m.Online)
 		number("index", m.Index)

@@ -28,6 +28,7 @@ type Node interface {
 type Membership struct {
 	node      atomic.Pointer[Node] // nil before Join
 	following *atomic.Bool         // whether another server leads; nil without a group
+	witness   bool
 	status    atomic.Pointer[quorum.Status]
 	// lastLeader is the address of the leader, or without one of the last leader; nil if no leader is known yet.
 	lastLeader atomic.Pointer[string]
@@ -36,10 +37,10 @@ type Membership struct {
 }
 
 // Configure says that the server belongs to a group, or will join one, and has an address there. It leads nothing yet. following
-// says at any time whether another server leads, or none.
-func (m *Membership) Configure(addr string, following *atomic.Bool) {
+// says at any time whether another server leads, or none. witness says that the server has no data.
+func (m *Membership) Configure(addr string, witness bool, following *atomic.Bool) {
 	following.Store(true)
-	m.following = following
+	m.following, m.witness = following, witness
 	m.status.Store(&quorum.Status{Addr: addr, State: "joining"})
 }
 
@@ -57,6 +58,9 @@ func (m *Membership) Follows() bool { return m.Configured() && m.following.Load(
 
 // Leads reports whether the server leads a group.
 func (m *Membership) Leads() bool { return m.Configured() && !m.following.Load() }
+
+// Witness reports whether the server is a witness of its group, which has no data.
+func (m *Membership) Witness() bool { return m.witness }
 
 // Refresh reads the node's status anew and returns the address of the leader, "" without one.
 func (m *Membership) Refresh() (leader string) {
@@ -133,7 +137,7 @@ func (m *Membership) Followers() (list []replication.Follower, offset int64) {
 	for _, other := range st.Members {
 		host, text, err := net.SplitHostPort(other.Client)
 		port, _ := strconv.Atoi(text)
-		if other.Addr == st.Addr || err != nil {
+		if other.Addr == st.Addr || err != nil || other.Role == quorum.Witness {
 			continue
 		}
 		f := replication.Follower{Host: host, Port: int64(port), State: replication.FollowerOnline, Acked: int64(other.Index)}
@@ -155,7 +159,7 @@ func (m *Membership) Group() (g replication.Group, ok bool) {
 		g.Leader = net.JoinHostPort(host, strconv.Itoa(port))
 	}
 	for _, member := range m.Status().Members {
-		if host, _, err := net.SplitHostPort(member.Client); err == nil && host != "" {
+		if host, _, err := net.SplitHostPort(member.Client); err == nil && host != "" && member.Role != quorum.Witness {
 			g.Members = append(g.Members, member.Client)
 		}
 	}
@@ -190,7 +194,7 @@ func (m *Membership) Info(text func(name, value string)) {
 func (m *Membership) infoNumbers(st *quorum.Status, text func(name, value string)) {
 	voters, online := 0, 0
 	for _, member := range st.Members {
-		if member.Role == quorum.Voter {
+		if member.Role.Votes() {
 			voters++
 			online += number(member.Online)
 		}
@@ -208,7 +212,7 @@ func (m *Membership) infoNumbers(st *quorum.Status, text func(name, value string
 	}
 	for i, member := range st.Members {
 		text("raft_member"+strconv.Itoa(i), fmt.Sprintf("addr=%s,voter=%d,online=%d,lag=%d,role=%s,zone=%s", member.Addr,
-			number(member.Role == quorum.Voter), number(member.Online), st.Committed-min(member.Index, st.Committed), member.Role,
+			number(member.Role.Votes()), number(member.Online), st.Committed-min(member.Index, st.Committed), member.Role,
 			member.Zone))
 	}
 }

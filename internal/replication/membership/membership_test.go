@@ -42,7 +42,7 @@ func member(leader string) (m *Membership, node *fixedNode, following *atomic.Bo
 		node.status.LeaderAt = "h:6001"
 	}
 	m, following = &Membership{}, &atomic.Bool{}
-	m.Configure("h:2", following)
+	m.Configure("h:2", false, following)
 	following.Store(leader != node.status.Addr)
 	m.Join(node)
 	return m, node, following
@@ -192,7 +192,7 @@ func TestDoorsSeeALeaderOnlyWhileItIsHeard(t *testing.T) {
 // Clients may ask while the server reads its data, before it has joined.
 func TestAServerThatHasNotJoinedFollows(t *testing.T) {
 	var m Membership
-	m.Configure("h:2", &atomic.Bool{})
+	m.Configure("h:2", false, &atomic.Bool{})
 	require.True(t, m.Follows() && !m.Leads())
 	link, ok := m.Link()
 	require.True(t, ok)

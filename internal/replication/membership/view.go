@@ -18,6 +18,9 @@ func (m *Membership) Cluster(set *config.Settings, client func() string) []clust
 	st, leader := m.Status(), m.lastLeader.Load()
 	var list []cluster.Member
 	for _, member := range st.Members {
+		if member.Role == quorum.Witness {
+			continue
+		}
 		c := cluster.Member{ID: shards.Name("node", member.Addr), Announcement: shards.AnnouncementAt(member.Client, member.Addr),
 			Myself: member.Addr == st.Addr, Online: member.Online, Offset: int64(member.Index),
 			Leads: leader != nil && member.Addr == *leader}
@@ -51,7 +54,7 @@ func (m *Membership) Topology(set *config.Settings, self func() door.Member) doo
 	for _, member := range st.Members {
 		t.Members = append(t.Members, door.Member{ID: shards.Name("node", member.Addr), Addr: member.Client,
 			Sentinel: member.Sentinel, Master: certain && member.Addr == st.Leader,
-			Voter: member.Role == quorum.Voter, Online: member.Online, Offset: int64(member.Index)})
+			Voter: member.Role.Votes(), Witness: member.Role == quorum.Witness, Online: member.Online, Offset: int64(member.Index)})
 	}
 	id := shards.Name("node", st.Addr)
 	i := slices.IndexFunc(t.Members, func(member door.Member) bool { return member.ID == id })

@@ -42,6 +42,9 @@ type Options struct {
 	// AutoJoin says that servers that join by themselves, or have joined, count for majorities once they have all data.
 	// Otherwise only Peers do, and servers that Add has named. nil is false.
 	AutoJoin func() bool
+	// Witness says that the server votes and has no data: it executes no entry, and never leads. It needs an empty directory
+	// the first time.
+	Witness bool
 	// Zone returns the zone of the server, such as a data centre, "" without one. LeaderZones returns the zones whose servers
 	// should lead, the most preferred first. Both may be nil.
 	Zone        func() string
@@ -119,8 +122,8 @@ type Node interface {
 	EntryAt(lsn uint64) uint64
 	// AwaitEntry waits until the server has executed an entry.
 	AwaitEntry(ctx context.Context, entry uint64) error
-	// Holders returns how many other servers have an entry of the log on their disks, and Committers how many have each entry
-	// at least when it is committed: half of the voters. Both are 0 at a follower.
+	// Holders returns how many other servers have an entry of the log with its data on their disks, and Committers how many
+	// have each entry at least when it is committed: half of the voters, less the witnesses. Both are 0 at a follower.
 	Holders(entry uint64) int
 	Committers() int
 	// Links returns the open connections to and from other servers, also of other shards, except those for a single question
@@ -165,16 +168,21 @@ func (c Change) Known() bool { return changes[c] != nil }
 // Make makes a change, which must be known, about the server with an address.
 func (c Change) Make(n Node, addr string) error { return changes[c](n, addr) }
 
-// Role is what a server is in its group. All but voters are learners: they have all data, and do not count for majorities.
+// Role is what a server is in its group. All but voters and witnesses are learners: they have all data, and do not count for
+// majorities.
 type Role string
 
 // The roles.
 const (
 	Voter   Role = "voter"   // it counts for majorities, and may lead
+	Witness Role = "witness" // it counts for majorities, and has no data
 	Joining Role = "joining" // it becomes a voter once it has all data
 	Learner Role = "learner" // it stays a learner
 	Waiting Role = "waiting" // it has joined by itself, and waits until it is added
 )
+
+// Votes reports whether servers with this role count for majorities.
+func (r Role) Votes() bool { return r == Voter || r == Witness }
 
 // Member is a server of the group.
 type Member struct {
@@ -198,7 +206,7 @@ type Member struct {
 func (s *Status) CriticalZones() (zones []string) {
 	voters, in := 0, map[string]int{}
 	for _, m := range s.Members {
-		if m.Role == Voter {
+		if m.Role.Votes() {
 			voters++
 			in[m.Zone]++
 		}
@@ -221,7 +229,7 @@ type Link struct {
 
 // Status is the state of a node and its group.
 type Status struct {
-	Addr, State string // of this server: leader, follower, candidate, learner, joining, removed, failed
+	Addr, State string // of this server: leader, follower, candidate, witness, learner, joining, removed, failed
 	Leader      string // its address, "" without a leader
 	LeaderAt    string // where clients reach it
 	Term        uint64

@@ -26,6 +26,7 @@ type Found struct {
 	// Stored is the index up to which the store has everything.
 	Stored   uint64
 	Removed  bool // the server was removed from the group
+	Witness  bool // the server is a witness: it has no data
 	Segments int
 	Bytes    int64
 	// Torn is the length of an unfinished end, which the next start cuts off, in bytes.

@@ -39,6 +39,12 @@
 // in which the lead was to be handed over. (Raft's own check of leadership counts answers to earlier messages, and its
 // heartbeats are answered beside an election that has begun.)
 //
+// # Witnesses
+//
+// A witness stores and confirms entries without their data (witness.go). The leader takes the data out of its requests to a
+// witness, and keeps back entries that the other online voters have not got yet. The role is in Raft's configuration, at the
+// end of the server's address.
+//
 // # One port
 //
 // Servers of a group use the same address for Raft and for a few questions of our own (peers.go); the first byte of

@@ -1,6 +1,7 @@
 package raft
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -31,6 +32,8 @@ func appendRecord(dst []byte, now int64, commands []byte) []byte {
 // splitEntry returns the term of an entry and its records.
 func splitEntry(data []byte) (term uint64, records []byte, err error) {
 	switch {
+	case bytes.Equal(data, withheld):
+		return 0, nil, errWithheld
 	case len(data) < entryHeader || data[0] == 0:
 		return 0, nil, errEntry
 	case data[0] > entryLevel:

@@ -49,15 +49,19 @@ func (n *Node) Add(addr string, o quorum.AddOptions) error {
 	}
 	return n.changeMembers(func(r *consensus.Raft) error {
 		c, index := n.config()
-		is := role(c, addr)
+		is, witness := role(c, addr), slices.ContainsFunc(c.Servers, func(s consensus.Server) bool {
+			return string(s.ID) == addr && isWitnessAt(s.Address)
+		})
 		defer n.peers.kick()
 		switch {
+		case o.Learner && witness:
+			return errWitnessLearns
 		case o.Learner && is == quorum.Voter:
 			return n.demote(r, c, addr, index)
 		case o.Learner && is != quorum.Learner:
-			return n.outcome(r.AddNonvoter(consensus.ServerID(addr), addressAs(quorum.Learner, addr), index, answerTimeout))
-		case !o.Learner && is != quorum.Voter && is != quorum.Joining:
-			return n.outcome(r.AddNonvoter(consensus.ServerID(addr), addressAs(quorum.Joining, addr), index, answerTimeout))
+			return n.outcome(r.AddNonvoter(consensus.ServerID(addr), addressAs(quorum.Learner, false, addr), index, answerTimeout))
+		case !o.Learner && !is.Votes() && is != quorum.Joining:
+			return n.outcome(r.AddNonvoter(consensus.ServerID(addr), addressAs(quorum.Joining, witness, addr), index, answerTimeout))
 		}
 		return nil
 	})
@@ -72,7 +76,7 @@ func (n *Node) demote(r *consensus.Raft, c consensus.Configuration, addr string,
 		return err
 	}
 	// The address has the role as a learner, and comes first: as soon as the server does not vote, nobody promotes it.
-	f := r.AddNonvoter(consensus.ServerID(addr), addressAs(quorum.Learner, addr), index, answerTimeout)
+	f := r.AddNonvoter(consensus.ServerID(addr), addressAs(quorum.Learner, false, addr), index, answerTimeout)
 	if err := n.outcome(f); err != nil {
 		return err
 	}
@@ -370,7 +374,7 @@ func (n *Node) Check() (problems []string) {
 	for i, m := range st.Members {
 		a := <-answers[i]
 		switch {
-		case m.Role == quorum.Voter:
+		case m.Role.Votes():
 			voters++
 		case m.Role == quorum.Joining:
 			say("%s does not count for majorities yet", m.Addr)
@@ -387,7 +391,7 @@ func (n *Node) Check() (problems []string) {
 			}
 			continue
 		}
-		if m.Role == quorum.Voter {
+		if m.Role.Votes() {
 			online++
 		}
 		if a.Leader != st.Leader {
@@ -419,7 +423,7 @@ func (n *Node) Check() (problems []string) {
 	for _, zone := range st.CriticalZones() {
 		left := 0
 		for _, m := range st.Members {
-			if m.Role == quorum.Voter && m.Zone != zone {
+			if m.Role.Votes() && m.Zone != zone {
 				left++
 			}
 		}

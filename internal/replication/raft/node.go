@@ -111,7 +111,7 @@ func Open(o quorum.Options) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := removeCopies(o.FS, o.Dir); err != nil {
+	if err := errors.Join(n.checkWitness(), removeCopies(o.FS, o.Dir)); err != nil {
 		return nil, errors.Join(err, n.log.Close())
 	}
 	return n, nil
@@ -240,6 +240,11 @@ func (n *Node) join() error {
 
 // begin starts Raft; first is the configuration of a new group, nil otherwise.
 func (n *Node) begin(first *consensus.Configuration) error {
+	if n.o.Witness {
+		if err := n.log.SetUint64(witnessKey, 1); err != nil {
+			return err
+		}
+	}
 	logger, log := newLogger(n.o.Log, n.stopped), stores{n.log, n}
 	conf := consensus.DefaultConfig()
 	conf.LocalID = consensus.ServerID(n.o.Addr)
@@ -552,6 +557,10 @@ func (n *Node) do(l *consensus.Log) error {
 			n.proposals.done(0, n.applied)
 		}
 	case consensus.LogCommand:
+		if n.o.Witness {
+			n.proposals.done(witnessed, n.applied)
+			return nil
+		}
 		term, records, err := splitEntry(l.Data)
 		if err != nil || term != l.Term {
 			return err
@@ -661,7 +670,10 @@ func (n *Node) Status() quorum.Status {
 			if known.Addr == s.Addr {
 				known.Client, known.Sentinel, known.Online, known.Index = n.o.Client, n.o.Sentinel, true, s.Applied
 				known.Zone, known.LogBytes = n.zone(), s.LogBytes
-				if known.Role != quorum.Voter && s.State == "follower" {
+				switch follows := s.State == "follower"; {
+				case known.Role == quorum.Witness && (follows || s.State == "candidate"):
+					s.State = "witness"
+				case follows && known.Role != quorum.Voter:
 					s.State = "learner"
 				}
 			}
@@ -714,13 +726,14 @@ func (n *Node) Transfer(addr string) error {
 		n.settle()
 		var problem error
 		for end := time.Now().Add(answerTimeout); ; {
-			var handed consensus.Future
-			if addr == "" {
-				handed = r.LeadershipTransfer()
-			} else {
-				handed = r.LeadershipTransferToServer(consensus.ServerID(addr), consensus.ServerAddress(addr))
+			to := consensus.ServerID(addr)
+			if to == "" {
+				to = n.successor(r)
 			}
-			err := n.outcome(handed)
+			err := errNobody
+			if to != "" {
+				err = n.outcome(r.LeadershipTransferToServer(to, consensus.ServerAddress(to)))
+			}
 			if err == nil || r.State() != consensus.Leader { // the lead was taken, even if late
 				return nil
 			}
@@ -750,7 +763,7 @@ func (n *Node) canLead(addr string) error {
 	}
 	for _, s := range f.Configuration().Servers {
 		id := string(s.ID)
-		if id != n.o.Addr && (addr == "" || id == addr) && !isLearner(s) && n.peers.known(id).Online {
+		if id != n.o.Addr && (addr == "" || id == addr) && roleOf(s) == quorum.Voter && n.peers.known(id).Online {
 			return nil
 		}
 	}
@@ -759,7 +772,7 @@ func (n *Node) canLead(addr string) error {
 
 var (
 	errLeads  = errors.New("the server leads already")
-	errNobody = errors.New("no other server can lead: it must be online and count for majorities")
+	errNobody = errors.New("no other server can lead: it must be online, count for majorities, and be no witness")
 )
 
 // settle ends the lead when all changes are committed, so that nothing must be taken back.

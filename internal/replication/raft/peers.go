@@ -25,6 +25,8 @@ type question struct {
 	// Without them the question is for news.
 	Join   string `json:",omitempty"`
 	Remove string `json:",omitempty"`
+	// Witness says that the server that Join names is a witness.
+	Witness bool `json:",omitempty"`
 	// From is the address of the asking server, and may be "".
 	From string `json:",omitempty"`
 }
@@ -46,6 +48,7 @@ type news struct {
 	Now         int64         // ns since 1970
 	Timeout     time.Duration // raft-timeout
 	Zone        string        `json:",omitempty"`
+	Witness     bool          `json:",omitempty"`
 	LeaderZones []string      `json:",omitempty"`
 	Level       int           // the highest level of entries that it knows
 	// Recovery and Group are those of its group: see recoveryKey and groupKey.
@@ -128,7 +131,7 @@ func (p *peers) answer(c *peer.Conn) {
 		if q.Remove != "" {
 			err = p.n.Remove(q.Remove)
 		} else {
-			err = p.take(q.Join)
+			err = p.take(q.Join, q.Witness)
 		}
 		if err != nil {
 			_ = c.Fail(coded(err))
@@ -152,7 +155,7 @@ func (p *peers) own() news {
 	n := p.n
 	a := news{Client: n.o.Client, Sentinel: n.o.Sentinel, HasData: n.o.HasData, Established: n.o.State != nil,
 		Now: time.Now().UnixNano(), Timeout: n.o.Timeout, Level: entryLevel, Recovery: n.recovery(),
-		LogBytes: n.log.Size(), Group: n.number(groupKey), Zone: n.zone(), LeaderZones: n.leaderZones()}
+		LogBytes: n.log.Size(), Group: n.number(groupKey), Zone: n.zone(), LeaderZones: n.leaderZones(), Witness: n.o.Witness}
 	if err := n.problem(); err != nil {
 		a.Problem = err.Error()
 	}
@@ -174,6 +177,7 @@ func (p *peers) find() (first *consensus.Configuration, err error) {
 	for told := false; !n.stopped(); told = true {
 		answers, established, leader := 0, false, ""
 		var withData []string
+		witnesses := map[string]bool{n.o.Addr: n.o.Witness}
 		if n.o.HasData {
 			withData = append(withData, n.o.Addr)
 		}
@@ -185,6 +189,7 @@ func (p *peers) find() (first *consensus.Configuration, err error) {
 				continue
 			}
 			answers++
+			witnesses[addr] = a.Witness
 			established = established || a.Established
 			if a.Leader != "" {
 				leader = a.Leader
@@ -198,7 +203,7 @@ func (p *peers) find() (first *consensus.Configuration, err error) {
 			return nil, errors.New("the group exists, and this server has data that does not belong to it: " +
 				"give it an empty directory")
 		case established && leader != "":
-			a, err := p.ask(leader, question{Join: n.o.Addr, From: n.o.Addr})
+			a, err := p.ask(leader, question{Join: n.o.Addr, Witness: n.o.Witness, From: n.o.Addr})
 			if err == nil && a.Recovery != 0 {
 				err = n.log.SetUint64(recoveryKey, a.Recovery)
 			}
@@ -214,8 +219,12 @@ func (p *peers) find() (first *consensus.Configuration, err error) {
 		case answers == len(others) && len(withData) == 1 && !n.o.HasData:
 			missing = fmt.Errorf("waiting for %s to begin with its data", withData[0])
 		case answers == len(others):
+			first := p.first(witnesses)
+			if !slices.ContainsFunc(first.Servers, func(s consensus.Server) bool { return roleOf(s) == quorum.Voter }) {
+				return nil, errors.New("all servers are witnesses: one without raft-witness must have the data")
+			}
 			p.may.Store(true)
-			return p.first(), nil
+			return first, nil
 		}
 		if !told && missing != nil {
 			n.o.Log.Info("looking for the group", "waiting for", missing.Error())
@@ -228,8 +237,8 @@ func (p *peers) find() (first *consensus.Configuration, err error) {
 }
 
 // first returns the configuration of a new group. A group that begins with a server's data has only that server: the
-// others get the data when they join.
-func (p *peers) first() *consensus.Configuration {
+// others get the data when they join. witnesses says which are witnesses.
+func (p *peers) first(witnesses map[string]bool) *consensus.Configuration {
 	addrs := slices.Clone(p.n.o.Peers)
 	if p.n.o.HasData {
 		addrs = []string{p.n.o.Addr}
@@ -241,14 +250,14 @@ func (p *peers) first() *consensus.Configuration {
 	c := new(consensus.Configuration)
 	for _, a := range slices.Compact(addrs) {
 		c.Servers = append(c.Servers, consensus.Server{Suffrage: consensus.Voter, ID: consensus.ServerID(a),
-			Address: consensus.ServerAddress(a)})
+			Address: addressAs(quorum.Voter, witnesses[a], a)})
 	}
 	return c
 }
 
 // take adds an empty server to the group, also a former member that has lost its data. It does not count for
 // majorities until it has all data. A server that nobody has named never counts: it waits until it is added.
-func (p *peers) take(addr string) error {
+func (p *peers) take(addr string, witness bool) error {
 	if !isAddress(addr) {
 		return errAddress
 	}
@@ -267,8 +276,10 @@ func (p *peers) take(addr string) error {
 			}
 			switch roleOf(s) {
 			case quorum.Learner:
-				as = quorum.Learner
-			case quorum.Joining, quorum.Voter:
+				if as = quorum.Learner; witness {
+					return errWitnessLearns
+				}
+			case quorum.Joining, quorum.Voter, quorum.Witness:
 				as = quorum.Joining
 			}
 			if s.Suffrage == consensus.Voter {
@@ -282,7 +293,7 @@ func (p *peers) take(addr string) error {
 			p.n.o.Log.Info("a server has joined to learn; RAFT.ADD makes it count for majorities", "server", addr)
 		}
 		defer p.kick()
-		return p.n.outcome(r.AddNonvoter(consensus.ServerID(addr), addressAs(as, addr), 0, answerTimeout))
+		return p.n.outcome(r.AddNonvoter(consensus.ServerID(addr), addressAs(as, witness, addr), 0, answerTimeout))
 	})
 }
 
@@ -338,14 +349,18 @@ func isLearner(s consensus.Server) bool { return s.Suffrage != consensus.Voter }
 
 // Raft's configuration knows voters and learners. The end of a learner's address there says what kind of learner it is.
 // Servers are dialled at their names, which are addresses too. A leader of an earlier version takes learners that stay for
-// servers that wait, and does not let them vote.
+// servers that wait, and does not let them vote. It does not reach them, nor witnesses.
 const (
-	waits = "?"
-	stays = "/learner" + waits
+	waits   = "?"
+	stays   = "/learner" + waits
+	watches = "/witness" // also of a voter
 )
 
-// addressAs returns the address of a server with a role in Raft's configuration.
-func addressAs(r quorum.Role, addr string) consensus.ServerAddress {
+// addressAs returns the address of a server with a role in Raft's configuration. A witness is a Voter there, or will be.
+func addressAs(r quorum.Role, witness bool, addr string) consensus.ServerAddress {
+	if witness {
+		addr += watches
+	}
 	switch r {
 	case quorum.Waiting:
 		addr += waits
@@ -357,12 +372,15 @@ func addressAs(r quorum.Role, addr string) consensus.ServerAddress {
 
 // nameAt returns the name of the server with an address in Raft's configuration.
 func nameAt(addr consensus.ServerAddress) string {
-	return strings.TrimSuffix(strings.TrimSuffix(string(addr), stays), waits)
+	name, _, _ := strings.Cut(strings.TrimSuffix(string(addr), waits), "/")
+	return name
 }
 
 // roleOf returns the role of a server of Raft's configuration.
 func roleOf(s consensus.Server) quorum.Role {
 	switch addr := string(s.Address); {
+	case !isLearner(s) && isWitnessAt(s.Address):
+		return quorum.Witness
 	case !isLearner(s):
 		return quorum.Voter
 	case strings.HasSuffix(addr, stays):
@@ -389,7 +407,7 @@ func (p *peers) promote(c consensus.Configuration, index uint64) {
 		if m := p.known(string(s.ID)); !p.mayVote(s) || !m.Online || !p.hasAll(s.ID, m) {
 			continue
 		}
-		if err := p.n.outcome(p.n.consensus().AddVoter(s.ID, addressAs(quorum.Voter, string(s.ID)), index, answerTimeout)); err == nil {
+		if err := p.n.outcome(p.n.consensus().AddVoter(s.ID, addressAs(quorum.Voter, isWitnessAt(s.Address), string(s.ID)), index, answerTimeout)); err == nil {
 			p.n.o.Log.Info("a server counts for the group's majorities from now on", "server", string(s.ID))
 		}
 		return

@@ -8,6 +8,7 @@ import (
 
 	consensus "github.com/hashicorp/raft"
 
+	"github.com/atomredis/atomredis/internal/replication/quorum"
 	"github.com/atomredis/atomredis/persist/journal"
 )
 
@@ -15,10 +16,12 @@ import (
 type progress struct {
 	wake chan struct{} // signals that a follower may not know what is committed
 
-	mu     sync.Mutex
-	term   uint64
-	of     map[consensus.ServerID]*follower
-	proofs map[consensus.ServerID]int // requests for proofs without an answer; absent without any
+	mu      sync.Mutex
+	heardAt map[consensus.ServerID]time.Time // of the last answer to a leader
+	slow    map[consensus.ServerID]bool      // the witness does not wait for these: see forWitness
+	term    uint64
+	of      map[consensus.ServerID]*follower
+	proofs  map[consensus.ServerID]int // requests for proofs without an answer; absent without any
 }
 
 // maxProofs limits the requests for proofs to a server that have no answer. A server that is silent keeps each until its
@@ -87,7 +90,20 @@ func (p *progress) heard(id consensus.ServerID, args *consensus.AppendEntriesReq
 		return false
 	}
 	f.has, f.hasTerm = has, term
+	if has >= args.LeaderCommitIndex {
+		delete(p.slow, id)
+	}
 	return true
+}
+
+// answered notes that a server has answered.
+func (p *progress) answered(id consensus.ServerID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.heardAt == nil {
+		p.heardAt = map[consensus.ServerID]time.Time{}
+	}
+	p.heardAt[id] = time.Now()
 }
 
 // known returns what is known of a server in a term; ok is false if that is nothing.
@@ -154,7 +170,15 @@ type transport struct {
 func (t transport) AppendEntries(id consensus.ServerID, addr consensus.ServerAddress, args *consensus.AppendEntriesRequest,
 	answer *consensus.AppendEntriesResponse,
 ) error {
+	if isWitnessAt(addr) && len(args.Entries) > 0 {
+		if err := t.n.forWitness(args); err != nil {
+			return err
+		}
+	}
 	err := t.NetworkTransport.AppendEntries(id, addr, args, answer)
+	if err == nil {
+		t.n.progress.answered(id)
+	}
 	if err == nil && t.n.progress.heard(id, args, answer) {
 		t.n.progress.kick()
 		t.n.machine.Acked()
@@ -315,11 +339,15 @@ func (n *Node) AwaitEntry(ctx context.Context, entry uint64) error {
 }
 
 // Holders implements quorum.Node.
-func (n *Node) Holders(entry uint64) int { return n.progress.count(n.servers(n.isOther), entry) }
+func (n *Node) Holders(entry uint64) int {
+	return n.progress.count(n.servers(func(s consensus.Server) bool { return n.isOther(s) && roleOf(s) != quorum.Witness }), entry)
+}
 
 // Committers implements quorum.Node.
 func (n *Node) Committers() int {
-	return len(n.servers(func(s consensus.Server) bool { return !isLearner(s) })) / 2
+	voters := n.servers(func(s consensus.Server) bool { return !isLearner(s) })
+	witnesses := n.servers(func(s consensus.Server) bool { return roleOf(s) == quorum.Witness })
+	return max(len(voters)/2-len(witnesses), 0)
 }
 
 func (n *Node) isOther(s consensus.Server) bool { return string(s.ID) != n.o.Addr }

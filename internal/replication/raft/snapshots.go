@@ -187,7 +187,14 @@ func (f *fsm) Restore(r io.ReadCloser) error {
 	m := n.snapshots.opened
 	n.snapshots.mu.Unlock()
 	n.entered()
-	err := n.machine.Replace(r, func() {
+	var from io.Reader = r
+	if n.o.Witness {
+		var err error
+		if from, err = n.nothing(); err != nil {
+			return err
+		}
+	}
+	err := n.machine.Replace(from, func() {
 		n.applied = state{index: m.Index, term: m.Term, config: m.Configuration, configIndex: m.ConfigurationIndex}
 		n.proposals.done(0, n.applied)
 		n.executed.Store(m.Index)

@@ -1,6 +1,7 @@
 package raft
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -42,7 +43,13 @@ func read(s quorum.Stopped, do func(now int64, commands []byte) error) (f quorum
 			config, err = decodeConfiguration(e.Data)
 			return err
 		case consensus.LogCommand:
+			if bytes.Equal(e.Data, withheld) && do == nil {
+				return nil
+			}
 			term, records, err := splitEntry(e.Data)
+			if errors.Is(err, errWithheld) {
+				return errOfWitness
+			}
 			if err != nil || term != e.Term || do == nil {
 				return err
 			}
@@ -55,6 +62,10 @@ func read(s quorum.Stopped, do func(now int64, commands []byte) error) (f quorum
 		return f, err
 	}
 	f.Torn = log.Cut.Bytes
+	f.Witness = slices.ContainsFunc(log.Values[string(witnessKey)], func(b byte) bool { return b != 0 })
+	if f.Witness && do != nil {
+		return f, errOfWitness
+	}
 	f.Committed = max(f.Committed, log.Committed)
 	f.Removed = slices.ContainsFunc(log.Values[string(removedKey)], func(b byte) bool { return b != 0 })
 	for _, server := range config.Servers {
@@ -77,6 +88,9 @@ func recoverGroup(r quorum.Recovery) (quorum.Found, error) {
 	f, err := read(r.Stopped, nil)
 	if err != nil {
 		return f, err
+	}
+	if f.Witness {
+		return f, errOfWitness
 	}
 	if f.Index == 0 {
 		return f, errors.New("there is no data of a group: the server has not joined one")

@@ -94,6 +94,9 @@ func DescribeMember(f quorum.Found) (lines []string) {
 		say("an unfinished end of %d bytes, which the next start cuts off", f.Torn)
 	}
 	say("members: %s", strings.Join(addrsOf(f), ", "))
+	if f.Witness {
+		say("the server is a witness: it has no data")
+	}
 	if f.Removed {
 		say("the server was removed from the group")
 	}
@@ -105,11 +108,19 @@ func addrsOf(f quorum.Found) (list []string) {
 	for _, m := range f.Members {
 		addr := m.Addr
 		if m.Role != quorum.Voter {
-			addr += " (learner)"
+			addr += " (" + kindOf(m.Role) + ")"
 		}
 		list = append(list, addr)
 	}
 	return list
+}
+
+// kindOf returns the word for a role other than that of a voter with data.
+func kindOf(r quorum.Role) string {
+	if r == quorum.Witness {
+		return "witness"
+	}
+	return "learner"
 }
 
 // recovered says what a recovery means.
