@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
 
@@ -212,6 +213,37 @@ func errorAt(t *testing.T, at int64, once bool) bool {
 	require.NoError(t, s.Close(), name)
 	w.requireSound(t, fs)
 	return broken.Load()
+}
+
+// A Pebble that fails before it is used has removed no file that the one before it reads.
+func TestFilesOfDataStayUntilTheirPebbleIsUsed(t *testing.T) {
+	fs := vfs.NewMem()
+	f := newFence(fs, func(error) {})
+	for _, name := range []string{"1.sst", "2.blob", "MANIFEST-1", "3.sst", "4.sst"} {
+		file, err := f.Create(name, vfs.WriteCategoryUnspecified)
+		require.NoError(t, err)
+		require.NoError(t, file.Close())
+	}
+	there := func(want ...string) {
+		t.Helper()
+		names, err := fs.List("")
+		require.NoError(t, err)
+		require.ElementsMatch(t, want, names)
+	}
+	for _, name := range []string{"1.sst", "2.blob", "MANIFEST-1"} {
+		require.NoError(t, f.Remove(name))
+	}
+	there("1.sst", "2.blob", "3.sst", "4.sst")
+	f.release()
+	there("3.sst", "4.sst")
+	require.NoError(t, f.Remove("3.sst"))
+	there("4.sst")
+
+	f = newFence(fs, func(error) {})
+	require.NoError(t, f.Remove("4.sst"))
+	require.True(t, f.shut(errors.New("input/output error")))
+	f.release()
+	there("4.sst")
 }
 
 // TestFailedStoreIsReadAndOpenedAnew makes the sync of the MANIFEST fail.

@@ -29,13 +29,17 @@ type fence struct {
 
 	state sync.RWMutex // protects the fields below; never held during an operation
 	err   error        // why it is shut
+	keeps bool         // files of data stay until release
+	kept  []string     // those that Pebble has removed meanwhile
 	files map[*fencedFile]struct{}
 
 	dead chan struct{} // closed when the fence is shut
 }
 
+// newFence returns a fence that keeps files of data until release. A Pebble removes what it does not need as soon as it is open,
+// and it may fail before it is used: then the one before it still reads these files.
 func newFence(fs vfs.FS, fail func(error)) *fence {
-	return &fence{FS: fs, fail: fail, files: map[*fencedFile]struct{}{}, dead: make(chan struct{})}
+	return &fence{FS: fs, fail: fail, keeps: true, files: map[*fencedFile]struct{}{}, dead: make(chan struct{})}
 }
 
 // shut blocks all further operations. Only the first call has an effect, and returns true.
@@ -55,6 +59,28 @@ func (f *fence) Err() error {
 	f.state.RLock()
 	defer f.state.RUnlock()
 	return f.err
+}
+
+// keep reports whether a file stays until release. The names of such files are not used again.
+func (f *fence) keep(name string) bool {
+	f.state.Lock()
+	defer f.state.Unlock()
+	if !f.keeps || !strings.HasSuffix(name, ".sst") && !strings.HasSuffix(name, ".blob") {
+		return false
+	}
+	f.kept = append(f.kept, name)
+	return true
+}
+
+// release removes the files that Pebble has removed so far: no other Pebble reads them.
+func (f *fence) release() {
+	f.state.Lock()
+	names := f.kept
+	f.keeps, f.kept = false, nil
+	f.state.Unlock()
+	for _, name := range names {
+		_ = f.Remove(name)
+	}
 }
 
 // drain waits for the operations that began before the fence was shut.
@@ -175,6 +201,9 @@ func (f *fence) Link(old, name string) error {
 
 // Remove removes a file. An error is never fatal: a leftover file does no harm.
 func (f *fence) Remove(name string) error {
+	if f.keep(name) {
+		return nil
+	}
 	return f.try(func() error { return f.FS.Remove(name) })
 }
 

@@ -112,6 +112,7 @@ func Open(o Options) (*Store, error) {
 		m.removeDirs(around, o.Dir)
 		return nil, err
 	}
+	s.db.fence.release()
 	return s, nil
 }
 
@@ -252,6 +253,7 @@ func (s *Store) Reopen() error {
 		return fmt.Errorf("open the store anew: %w", err)
 	}
 	old.users.Wait()
+	s.db.fence.release()
 	_ = old.close() // it has already failed
 	s.o.Log.Info("the store works again")
 	return nil
