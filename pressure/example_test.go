@@ -195,7 +195,11 @@ func ExampleQueue_PutJob() {
 	err = jobs.PutJob(ctx, []byte("reminder 17"), pressure.Job{Key: "customer 17", Within: 24 * time.Hour})
 	fmt.Println(errors.Is(err, pressure.ErrDuplicate))
 
-	err = jobs.PutJob(ctx, []byte("password 4"), pressure.Job{Policy: pressure.Policy{Attempts: 1}})
+	err = jobs.Put(ctx, []byte("newsletter 12"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	err = jobs.PutJob(ctx, []byte("password 4"), pressure.Job{Priority: 9, Policy: pressure.Policy{Attempts: 1}})
 	if err != nil {
 		log.Fatal(err)
 	}

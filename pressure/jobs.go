@@ -38,6 +38,8 @@ type Job struct {
 	Delay time.Duration
 	// At keeps the message back until a time, if it is not zero. Either Delay or At may be set.
 	At time.Time
+	// Priority is from 0 to 9. Messages with a higher priority are handed out first, those with the same one in their order.
+	Priority int
 	// Policy replaces that of the queue.
 	Policy
 	// Key identifies the job: for the time Within, a further one with the same key fails with ErrDuplicate.
@@ -60,9 +62,10 @@ const (
 type Message struct {
 	ID       string    `json:"id,omitempty"` // empty for ready messages
 	Message  []byte    `json:"message"`
-	At       time.Time `json:"at,omitzero"`      // when it comes due, when its reservation ends, or when it died
-	Attempts int       `json:"attempts"`         // that have failed
-	Limit    int       `json:"limit"`            // of its attempts; 0 means no limit
+	At       time.Time `json:"at,omitzero"` // when it comes due, when its reservation ends, or when it died
+	Attempts int       `json:"attempts"`    // that have failed
+	Limit    int       `json:"limit"`       // of its attempts; 0 means no limit
+	Priority int       `json:"priority"`
 	Reason   string    `json:"reason,omitempty"` // of a dead message
 }
 
@@ -160,7 +163,7 @@ func (f fields) time(name string) (t time.Time) {
 	return t
 }
 
-// PutJob is Put for a message that comes due later, has a limit of attempts or a key.
+// PutJob is Put for a message that comes due later, has a priority, a limit of attempts or a key.
 func (q *Queue) PutJob(ctx context.Context, message []byte, j Job) error {
 	ctx, cancel := q.within(ctx)
 	defer cancel()
@@ -181,6 +184,9 @@ func (q *commands) putJob(ctx context.Context, message []byte, j Job) error {
 	}
 	if !j.At.IsZero() {
 		options = append(options, "at", max(j.At.UnixMilli(), 0))
+	}
+	if j.Priority != 0 {
+		options = append(options, "priority", j.Priority)
 	}
 	if j.Key != "" || j.Within != 0 {
 		options = append(options, "dedup", j.Key, "within", milliseconds(j.Within))
@@ -238,7 +244,7 @@ func (q *Queue) Peek(ctx context.Context, state State, n int) ([]Message, error)
 	messages := make([]Message, len(list))
 	for i, f := range list {
 		messages[i] = Message{ID: f.text("id"), Message: []byte(f.text("message")), At: f.time("at"),
-			Attempts: int(f.number("attempts")), Limit: int(f.number("limit")),
+			Attempts: int(f.number("attempts")), Limit: int(f.number("limit")), Priority: int(f.number("priority")),
 			Reason: f.text("reason")}
 	}
 	return messages, err

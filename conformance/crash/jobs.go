@@ -99,7 +99,8 @@ func (w *jobs) produce(c *transcript.Conn, r *rand.Rand) error {
 		w.next++
 		name := "job" + strconv.Itoa(w.next)
 		w.jobs[name] = j
-		args := []string{"PRESSURE.PUT", "q", name, "ATTEMPTS", strconv.Itoa(j.limit), "BACKOFF", strconv.Itoa(1 + r.IntN(20))}
+		args := []string{"PRESSURE.PUT", "q", name, "ATTEMPTS", strconv.Itoa(j.limit), "BACKOFF", strconv.Itoa(1 + r.IntN(20)),
+			"PRIORITY", strconv.Itoa(r.IntN(3))}
 		if r.IntN(2) == 0 {
 			at := time.Now().UnixMilli() + r.Int64N(300)
 			j.times = []notBefore{{at: at}}

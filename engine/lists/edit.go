@@ -55,6 +55,16 @@ func (l *List) Set(i int, v []byte) bool {
 	return true
 }
 
+// InsertAt inserts v as element i of a list that is in memory; i is from 0 up to the length.
+func (l *List) InsertAt(i int, v []byte) {
+	if i == l.len {
+		l.PushBack(v)
+		return
+	}
+	j, k := l.locate(i)
+	l.insert(j, l.at(j).seek(k), k, v)
+}
+
 // InsertBefore inserts v before the first element equal to pivot. It returns false if there is none.
 func (l *List) InsertBefore(pivot, v []byte) bool {
 	for j := range l.nodes {

@@ -27,12 +27,13 @@ const (
 	optWithin
 	optState
 	optMinutes
+	optPriority
 	pressureOptions // number of options
 )
 
 // pressureWords are the words of the options, in lower case.
 var pressureWords = [pressureOptions]string{"prefix", "client", "timeout", "bound", "count", "reserve",
-	"delay", "at", "attempts", "backoff", "dedup", "within", "state", "minutes"}
+	"delay", "at", "attempts", "backoff", "dedup", "within", "state", "minutes", "priority"}
 
 // pressureGrammar is the form of a command's arguments.
 type pressureGrammar struct {
@@ -49,7 +50,7 @@ type pressureGrammar struct {
 var (
 	pressureCreate = pressureGrammar{options: []pressureOption{optBound, optAttempts, optBackoff, optPrefix}}
 	pressurePut    = pressureGrammar{options: []pressureOption{optTimeout, optClient, optPrefix, optDelay, optAt,
-		optAttempts, optBackoff, optDedup, optWithin}, list: true, last: []pressureOption{optTimeout, optClient, optPrefix}}
+		optAttempts, optBackoff, optDedup, optWithin, optPriority}, list: true, last: []pressureOption{optTimeout, optClient, optPrefix}}
 	pressureGet    = pressureGrammar{options: []pressureOption{optCount, optTimeout, optClient, optPrefix, optReserve}}
 	pressureAck    = pressureGrammar{options: []pressureOption{optPrefix}, list: true}
 	pressureClose  = pressureGrammar{options: []pressureOption{optClient, optTimeout, optPrefix}}

@@ -17,8 +17,11 @@ func TestBackoff(t *testing.T) {
 }
 
 func TestNumbersOfOtherClientsAreLimited(t *testing.T) {
-	h := parseHeld([]byte("9223372036854775807 9223372036854775807 9223372036854775807 1 rm"))
-	require.Equal(t, heldMessage{attributes{maxAttempts, maxAttempts, maxBackoff}, []byte("r"), []byte("m")}, h)
+	h := parseHeld([]byte("p99 9223372036854775807 9223372036854775807 9223372036854775807 1 rm"))
+	require.Equal(t, heldMessage{attributes{maxAttempts, maxAttempts, maxBackoff, maxPriority}, []byte("r"), []byte("m")}, h)
+	for _, invalid := range []string{"p 1 2 3 1 rm", "p-1 1 2 3 1 rm", "px 1 2 3 1 rm", "p5", "p5 1 2"} {
+		require.Equal(t, heldMessage{message: []byte(invalid)}, parseHeld([]byte(invalid)))
+	}
 	for score, want := range map[float64]int64{math.Inf(1): maxTime, math.Inf(-1): 0, 1e300: maxTime, -5: 0, 7.9: 7} {
 		require.Equal(t, want, timeOf(score))
 	}

@@ -17,6 +17,7 @@ import (
 type job struct {
 	name           string
 	limit, backoff int64
+	priority       int
 	attempts       int64  // that have begun, without those that were given back
 	notBefore      int64  // it must not be handed out earlier
 	id             string // it is reserved, until
@@ -55,6 +56,10 @@ func (m *jobModel) put() {
 	if rapid.Bool().Draw(m.t, "backs off") {
 		j.backoff = rapid.Int64Range(1, 20).Draw(m.t, "backoff")
 		line += fmt.Sprintf(" BACKOFF %d", j.backoff)
+	}
+	if rapid.IntRange(0, 2).Draw(m.t, "urgent") == 0 {
+		j.priority = rapid.IntRange(1, 3).Draw(m.t, "priority")
+		line += fmt.Sprintf(" PRIORITY %d", j.priority)
 	}
 	require.Equal(m.t, ":1", m.step(line))
 }
@@ -167,6 +172,9 @@ func (m *jobModel) reserved() (all []*job) {
 // check checks that every job is where it should be.
 func (m *jobModel) check() {
 	ready, delayed, dead := m.words("a LRANGE $ 0 -1"), strings.Fields(m.peek("DELAYED", "message")), strings.Fields(m.peek("DEAD", "message"))
+	require.True(m.t, slices.IsSortedFunc(ready, func(a, b string) int { // the last one is the first to be taken
+		return m.jobs[a].priority - m.jobs[b].priority
+	}), "%v", ready)
 	where := map[string]string{}
 	for state, names := range map[string][]string{"ready": ready, "delayed": delayed, "dead": dead} {
 		for _, name := range names {

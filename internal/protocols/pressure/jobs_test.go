@@ -118,6 +118,35 @@ func TestPressureFailedMessagesAreTriedAgain(t *testing.T) {
 	})
 }
 
+// The list is in the order of the priorities, so that clients of the protocol's steps see it, too.
+func TestPressurePriorities(t *testing.T) {
+	eachSharding(t, func(t *testing.T, p *pressureServer) {
+		p.play([][2]string{{"a PRESSURE.CREATE q", "+OK"},
+			{"a PRESSURE.PUT q x PRIORITY 10", "-ERR a priority is a number from 0 to 9"},
+			{"a PRESSURE.PUT q a b PRIORITY 0", ":2"}, {"a EXISTS $:+settings $:+notes", ":0"},
+			{"a PRESSURE.PUT q c d PRIORITY 5", ":2"}, {"a LRANGE $ 0 -1", "*4 b a d c"},
+			{"a PRESSURE.PUT q e", ":1"}, {"a PRESSURE.PUT q f PRIORITY 9", ":1"}, {"a PRESSURE.PUT q g PRIORITY 1", ":1"},
+			{"a LPUSH $ old", ":8"}, {"a PRESSURE.PUT q h PRIORITY 5", ":1"}, {"a PRESSURE.PUT q i PRIORITY 3 DELAY 10", ":1"},
+			{"a LRANGE $ 0 -1", "*9 old e b a g h d c f"}}...)
+		require.Equal(t, "f 9 c 5 d 5 h 5 g 1 a 0 b 0 e 0 old 0", p.peek("READY", "message", "priority"))
+		require.Equal(t, "i 3", p.peek("DELAYED", "message", "priority"))
+
+		// What comes back has its priority, and is the first one of it.
+		f := p.reserve("b", 5, "f")
+		c := p.reserve("b", 50, "c")
+		p.play([][2]string{{"a PRESSURE.RETURN q " + f[0], ":1"}, {"a PRESSURE.FAIL q " + c[0] + " why", "+READY"},
+			{"a LRANGE $ 0 -1", "*9 old e b a g h d c f"}, {"+10", ""}, {"a PRESSURE.LEN q", ":10"},
+			{"a LRANGE $ 0 -1", "*10 old e b a g i h d c f"},
+			{"a RPOP $ 7", "*7 f c d h i g a"}, // with an ordinary command
+			{"a PRESSURE.PUT q j PRIORITY 2", ":1"}, {"a PRESSURE.PUT q k l", ":2"}, {"a PRESSURE.GET q COUNT 9", "*6 j b e old k l"},
+			{"a EXISTS $ $:+held", ":0"}}...)
+		id := func() string { return p.reserve("b", 5, "m")[0] }
+		p.play([][2]string{{"a PRESSURE.PUT q m PRIORITY 4 ATTEMPTS 1", ":1"}, {"a PRESSURE.PUT q n", ":1"}}...)
+		p.play([][2]string{{"a PRESSURE.FAIL q " + id() + " why", "+DEAD"}, {"a PRESSURE.RETRY q ALL", ":1"},
+			{"a PRESSURE.GET q", "m"}, {"a PRESSURE.DELETE q", "+OK"}, {"a DBSIZE", ":0"}}...)
+	})
+}
+
 func TestPressurePolicyOfAQueue(t *testing.T) {
 	eachSharding(t, func(t *testing.T, p *pressureServer) {
 		p.play([][2]string{

@@ -2,6 +2,7 @@ package pressure
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -23,16 +24,28 @@ type attributes struct {
 	attempts int64 // how often it was handed out, and failed
 	limit    int64 // how often it may be handed out; 0 is the limit of the queue
 	backoff  int64 // ms before the second attempt, doubled before each further one; 0 is that of the queue
+	priority int64 // messages with a higher one are handed out first
 }
 
-// append appends the attributes as three numbers.
+// append appends the attributes as three numbers, after the priority if there is one.
 func (a attributes) append(dst []byte) []byte {
+	if a.priority > 0 {
+		dst = fmt.Appendf(dst, "p%d ", a.priority)
+	}
 	return fmt.Appendf(dst, "%d %d %d", a.attempts, a.limit, a.backoff)
 }
 
-// parseNumbers reads numbers, each with a space behind it, that are not negative, and returns what follows. Other
+// parseNumbers reads attributes and a number, each with a space behind it, that are not negative, and returns what follows. Other
 // clients may have written them, so the attributes are limited as those of commands are.
 func parseNumbers(v []byte) (a attributes, last int64, rest []byte, ok bool) {
+	priority := int64(0)
+	if word, after, ok := bytes.Cut(v, []byte{' '}); ok && len(word) > 1 && word[0] == 'p' {
+		n, err := strconv.ParseInt(string(word[1:]), 10, 64)
+		if err != nil || n < 0 {
+			return attributes{}, 0, nil, false
+		}
+		priority, v = min(n, maxPriority), after
+	}
 	var numbers [4]int64
 	for i := range numbers {
 		word, after, ok := bytes.Cut(v, []byte{' '})
@@ -42,7 +55,7 @@ func parseNumbers(v []byte) (a attributes, last int64, rest []byte, ok bool) {
 		}
 		numbers[i], v = n, after
 	}
-	a = attributes{min(numbers[0], maxAttempts), min(numbers[1], maxAttempts), min(numbers[2], maxBackoff)}
+	a = attributes{min(numbers[0], maxAttempts), min(numbers[1], maxAttempts), min(numbers[2], maxBackoff), priority}
 	return a, numbers[3], v, true
 }
 
@@ -134,12 +147,13 @@ func parseNotes(v []byte) (notes []note) {
 	return notes
 }
 
-// setNotes stores the notes of equal messages.
+// setNotes stores the notes of equal messages, those with the highest priority first.
 func (q *pressureQueue) setNotes(field []byte, notes []note) {
 	if len(notes) == 0 {
 		effect.HDel(q.c, q.keys[qNotes], field)
 		return
 	}
+	slices.SortStableFunc(notes, func(a, b note) int { return cmp.Compare(b.priority, a.priority) })
 	var v []byte
 	for _, n := range notes {
 		v = fmt.Appendf(n.attributes.append(v), " %d ;", n.count)
@@ -221,14 +235,20 @@ func (q *pressureQueue) dropStaleNotes() {
 	effect.HDel(q.c, q.keys[qNotes], stale...)
 }
 
-// enqueue adds messages to the end of the list in one step.
-func (q *pressureQueue) enqueue(messages ...heldMessage) { q.insert(q.push, messages) }
+// enqueue adds messages to the end of the list, or of their priority.
+func (q *pressureQueue) enqueue(messages ...heldMessage) { q.insert(q.push, false, messages) }
 
-// enqueueFirst adds messages to the head of the list in one step; the last one becomes the first.
-func (q *pressureQueue) enqueueFirst(messages ...heldMessage) { q.insert(q.pushHead, messages) }
+// enqueueFirst adds messages to the head of the list, or of their priority; the last one becomes the first.
+func (q *pressureQueue) enqueueFirst(messages ...heldMessage) { q.insert(q.pushHead, true, messages) }
 
-func (q *pressureQueue) insert(push func(k queueKey, elements ...[]byte), messages []heldMessage) {
+func (q *pressureQueue) insert(push func(k queueKey, elements ...[]byte), first bool, messages []heldMessage) {
 	if len(messages) == 0 {
+		return
+	}
+	if q.prioritized() || slices.ContainsFunc(messages, func(h heldMessage) bool { return h.priority > 0 }) {
+		for i := range messages {
+			q.place(&messages[i], first)
+		}
 		return
 	}
 	elements := make([][]byte, len(messages))

@@ -74,7 +74,7 @@ func cmdPressurePeek(c *command.Ctx) {
 	messages := q.messages(s, count)
 	w.Array(len(messages))
 	for _, m := range messages {
-		w.Map(6)
+		w.Map(7)
 		w.BulkString("id")
 		if m.id == nil {
 			w.Null()
@@ -93,6 +93,8 @@ func cmdPressurePeek(c *command.Ctx) {
 		w.Int(m.attempts)
 		w.BulkString("limit")
 		w.Int(cmp.Or(m.limit, limit))
+		w.BulkString("priority")
+		w.Int(m.priority)
 		w.BulkString("reason")
 		if s == stateDead {
 			w.Bulk(m.reason)

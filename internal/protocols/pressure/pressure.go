@@ -103,8 +103,8 @@ var pressureCommands = []*command.Command{
 		DerivedKeys: pressurePut.keys, Summary: "Puts messages into a queue; waits while it is full or has another producer",
 		Syntax: "name value [value ...] [TIMEOUT milliseconds] [CLIENT id] [PREFIX prefix] " +
 			"[DELAY milliseconds | AT unix-time-milliseconds] [ATTEMPTS attempts] " +
-			"[BACKOFF milliseconds] [DEDUP key WITHIN milliseconds]",
-		Complexity: "O(N), where N is the number of messages", Do: cmdPressurePut},
+			"[BACKOFF milliseconds] [PRIORITY priority] [DEDUP key WITHIN milliseconds]",
+		Complexity: "O(N), where N is the number of messages; with priorities O(N log M) with M messages in the queue", Do: cmdPressurePut},
 	{Name: "pressure.retry", Group: "pressure", Since: version.Number, Arity: -3,
 		Flags: command.Write | command.DenyOOM | command.TouchesArbitraryKeys, ACL: command.CatList,
 		DerivedKeys: pressureAck.keys, Summary: "Puts dead messages back into their queue",
@@ -141,6 +141,7 @@ const (
 	errDuplicate   command.Error = "DUPLICATE a message with this key was put a short time ago"
 
 	errTime          command.Error = "ERR the time is no number of milliseconds, or out of range"
+	errPriority      command.Error = "ERR a priority is a number from 0 to 9"
 	errAttempts      command.Error = "ERR the number of attempts must be from 1 to 1000000"
 	errDedup         command.Error = "ERR DEDUP and WITHIN need each other, and exactly one message"
 	errMinutes       command.Error = "ERR the number of minutes must be from 1 to 60"

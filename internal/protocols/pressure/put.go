@@ -136,7 +136,7 @@ func (p *putting) read(c *command.Ctx, a *pressureArgs) (ok bool) {
 	return ok
 }
 
-// readAttributes reads the options ATTEMPTS and BACKOFF; if they are wrong, it writes an error and ok is false.
+// readAttributes reads the options ATTEMPTS, BACKOFF and PRIORITY; if they are wrong, it writes an error and ok is false.
 func (a *pressureArgs) readAttributes(c *command.Ctx) (with attributes, ok bool) {
 	for _, o := range []struct {
 		option   pressureOption
@@ -146,6 +146,7 @@ func (a *pressureArgs) readAttributes(c *command.Ctx) (with attributes, ok bool)
 	}{
 		{optAttempts, &with.limit, 1, maxAttempts, errAttempts},
 		{optBackoff, &with.backoff, 1, maxBackoff, errTime},
+		{optPriority, &with.priority, 0, maxPriority, errPriority},
 	} {
 		if v := a.option(o.option); v != nil {
 			if *o.to, ok = c.IntIn(v, o.min, o.max, o.err); !ok {

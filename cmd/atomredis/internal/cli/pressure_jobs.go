@@ -28,6 +28,7 @@ func (f *jobFlags) add(c *cobra.Command) {
 	policyFlags(c, &f.job.Policy)
 	c.Flags().DurationVar(&f.job.Delay, "delay", 0, "keep the messages back for this time")
 	c.Flags().TimeVar(&f.job.At, "at", time.Time{}, []string{time.RFC3339}, "keep the messages back until this time (RFC 3339)")
+	c.Flags().IntVar(&f.job.Priority, "priority", 0, "messages with a higher one come first, from 0 to 9")
 	c.Flags().StringVar(&f.job.Key, "key", "", "refuse a further message with this key, for the time of --within")
 	c.Flags().DurationVar(&f.job.Within, "within", 0, "how long --key is refused")
 }
@@ -114,10 +115,10 @@ func (a *app) pressurePeek(f *queueFlags) *cobra.Command {
 			}
 			rows := make([][]string, len(messages))
 			for i, m := range messages {
-				rows[i] = []string{m.ID, instant(m.At), strconv.Itoa(m.Attempts), m.Reason,
+				rows[i] = []string{m.ID, instant(m.At), strconv.Itoa(m.Attempts), strconv.Itoa(m.Priority), m.Reason,
 					strconv.Quote(string(m.Message))}
 			}
-			return a.table([]string{"id", "at", "attempts", "reason", "message"}, rows)
+			return a.table([]string{"id", "at", "attempts", "priority", "reason", "message"}, rows)
 		})}
 	stateFlag(c, &state, pressure.Ready, "ready, delayed, reserved or dead")
 	c.Flags().IntVar(&count, "count", 10, "how many messages")
