@@ -368,7 +368,7 @@ func TestDelete(t *testing.T) {
 			require.ErrorIs(t, <-failure, pressure.ErrNoQueue)
 			require.Empty(t, s.keys(t, "q"))
 		})
-		t.Run("whoever waits for a role ends", func(t *testing.T) {
+		t.Run("a client that waits for a role ends", func(t *testing.T) {
 			q := s.create(t, "q", 1)
 			s.RPop(ctx, key("q", ":producer_free"))
 			failure := make(chan error, 1)

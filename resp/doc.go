@@ -11,7 +11,7 @@
 // # Replies
 //
 // [Writer] encodes replies into one buffer, in the client's version of the protocol. A long string can be lent to it
-// (BulkLent): the writer notes where the string belongs in the output, and whoever sends the output writes the pieces.
+// (BulkLent): the writer notes where the string belongs in the output, and the sender of the output writes the pieces.
 // RawPart turns a long stretch of messages into a part that is not moved when more follow. Len counts everything;
 // positions in Buf do not count the parts that lie elsewhere. [Reply] is a reply as a value, for the embedding API and
 // doors.

@@ -129,7 +129,7 @@ func (c *cUser) getAsConsumer(ctx context.Context) (string, int64, error) {
 	return popped[1], 0, nil
 }
 
-// alone fails if another client has had the role since this one took it: whoever has it writes down its name.
+// alone fails if another client has had the role since this one took it: a client that has it writes down its name.
 func (c *cUser) alone(ctx context.Context, role string) error {
 	who, err := c.r.Get(ctx, c.key(":"+role)).Result()
 	if err == nil && who != c.id {

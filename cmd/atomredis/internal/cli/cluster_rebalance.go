@@ -37,7 +37,7 @@ goes on. A new shard has no slots: it gets its part. With --without the shard of
   atomredis cluster rebalance -p 7001 --by keys --pause 1s
   atomredis cluster rebalance -p 7001 --without 127.0.0.1:7007`,
 		RunE: func(c *cobra.Command, _ []string) error { return r.run(c.Context()) }}
-	c.Flags().StringVar(&r.by, "by", "slots", "what each shard has the same of: slots, keys, or time, which needs cluster-slot-stats-enabled")
+	c.Flags().StringVar(&r.by, "by", "slots", "what each shard gets the same of: slots, keys, or time (needs cluster-slot-stats-enabled)")
 	c.Flags().Float64Var(&r.threshold, "threshold", 2, "do nothing if no shard differs from its part by more than this many percent")
 	c.Flags().IntVar(&r.batch, "batch", 100, "slots that move at once")
 	c.Flags().DurationVar(&r.pause, "pause", 0, "time between two batches")
@@ -117,7 +117,7 @@ func (r *rebalance) show(from, to *shard, slots []int) error {
 	if r.dryRun {
 		verb = "to move"
 	}
-	return r.a.printed(fmt.Sprintf("%s from %s to %s: %d slots, %s", verb, m.From, m.To, m.Count, m.Slots))
+	return r.a.printed(fmt.Sprintf("%s from %s to %s: slots %s (%d)", verb, m.From, m.To, m.Slots, m.Count))
 }
 
 // shards returns the shards of the cluster, and marks those that are to have no slots.

@@ -78,7 +78,7 @@ func TestShardsAreBalanced(t *testing.T) {
 		}, time.Minute, 50*time.Millisecond)
 	}
 
-	plan := fmt.Sprintf("to move from %[1]s to %[3]s: 2731 slots, 5461-8191\nto move from %[2]s to %[3]s: 2730 slots, 13654-16383\n",
+	plan := fmt.Sprintf("to move from %[1]s to %[3]s: slots 5461-8191 (2731)\nto move from %[2]s to %[3]s: slots 13654-16383 (2730)\n",
 		client[0], client[1], client[2])
 	out, code := rebalance("--dry-run")
 	require.Zero(t, code, out)
@@ -88,7 +88,7 @@ func TestShardsAreBalanced(t *testing.T) {
 	out, code = rebalance("--batch", "2000")
 	require.Zero(t, code, out)
 	require.Equal(t, 4, strings.Count(out, "moved from "), out)
-	require.Contains(t, out, fmt.Sprintf("moved from %s to %s: 2000 slots, 5461-7460\n", client[0], client[2]))
+	require.Contains(t, out, fmt.Sprintf("moved from %s to %s: slots 5461-7460 (2000)\n", client[0], client[2]))
 	slots("0-5460", "8192-13653", "5461-8191 13654-16383")
 	sum, each := keys()
 	require.EqualValues(t, 300, sum, each)
