@@ -20,7 +20,8 @@ type rebalance struct {
 	threshold float64 // percent
 	batch     int     // slots in one migration
 	pause     time.Duration
-	without   []string // addresses of servers whose shards are to have no slots
+	latency   time.Duration // that a batch may add for clients; 0 is any
+	without   []string      // addresses of servers whose shards are to have no slots
 	dryRun    bool
 }
 
@@ -31,8 +32,8 @@ func (a *app) clusterRebalance() *cobra.Command {
 	r := rebalance{a: a}
 	c := &cobra.Command{Use: "rebalance", Short: "move slots between shards, so that each has its part", Args: Arguments(0, 0),
 		Long: `Moves slots with their keys until each shard has the same number of slots, of keys, or of microseconds that commands have
-taken. Clients go on meanwhile. Slots move in batches, one after the other, and an interrupt ends it after a batch; the next call
-goes on. A new shard has no slots: it gets its part. With --without the shard of a server loses all slots and can be shut down.`,
+taken. Clients go on meanwhile. Slots move in batches, one after the other, which are smaller while other clients are delayed. An
+interrupt ends it after a batch; the next call goes on. A new shard has no slots: it gets its part. With --without the shard of a server loses all slots and can be shut down.`,
 		Example: `  atomredis cluster rebalance -p 7001 --dry-run
   atomredis cluster rebalance -p 7001 --by keys --pause 1s
   atomredis cluster rebalance -p 7001 --without 127.0.0.1:7007`,
@@ -41,6 +42,8 @@ goes on. A new shard has no slots: it gets its part. With --without the shard of
 	c.Flags().Float64Var(&r.threshold, "threshold", 2, "do nothing if no shard differs from its part by more than this many percent")
 	c.Flags().IntVar(&r.batch, "batch", 100, "slots that move at once")
 	c.Flags().DurationVar(&r.pause, "pause", 0, "time between two batches")
+	c.Flags().DurationVar(&r.latency, "max-latency", 20*time.Millisecond,
+		"fewer slots move at once while they delay PING by more than this; 0 is no limit")
 	c.Flags().StringSliceVar(&r.without, "without", nil, "address of a server whose shard is to have no slots")
 	c.Flags().BoolVar(&r.dryRun, "dry-run", false, "show what would move")
 	return c
@@ -81,22 +84,39 @@ func (r *rebalance) run(ctx context.Context) error {
 			}
 			continue
 		}
-		for batch := range slices.Chunk(m.slots, r.batch) {
-			if err := r.move(ctx, &shards[m.to], batch); err != nil {
-				return err
-			}
-			if err := r.show(&shards[m.from], &shards[m.to], batch); err != nil {
-				return err
-			}
-			if !sleep(ctx, r.pause) {
-				return nil
-			}
+		if more, err := r.moveAll(ctx, &shards[m.from], &shards[m.to], m.slots); err != nil || !more {
+			return err
 		}
 	}
 	if len(moves) == 0 && !r.a.json {
 		return r.a.printed("Each shard has its part.")
 	}
 	return nil
+}
+
+// moveAll moves slots from a shard to another in batches; more is false if ctx has ended.
+func (r *rebalance) moveAll(ctx context.Context, from, to *shard, slots []int) (more bool, err error) {
+	servers := []*redis.Client{r.at(from.name()), r.at(to.name())}
+	defer func() {
+		for _, s := range servers {
+			s.Close()
+		}
+	}()
+	t := throttle{limit: r.latency, most: r.batch}
+	t.begin(ctx, servers)
+	for len(slots) > 0 {
+		batch := slots[:min(t.size, len(slots))]
+		if err := t.during(ctx, servers, func() error { return r.move(ctx, to, batch) }); err != nil {
+			return false, err
+		}
+		if err := r.show(from, to, batch); err != nil {
+			return false, err
+		}
+		if slots = slots[len(batch):]; !sleep(ctx, r.pause) {
+			return false, nil
+		}
+	}
+	return true, nil
 }
 
 // name names a shard for people.

@@ -85,7 +85,7 @@ func TestShardsAreBalanced(t *testing.T) {
 	require.Equal(t, plan, out)
 	slots("0-8191", "8192-16383", "none")
 
-	out, code = rebalance("--batch", "2000")
+	out, code = rebalance("--batch", "2000", "--max-latency", "0")
 	require.Zero(t, code, out)
 	require.Equal(t, 4, strings.Count(out, "moved from "), out)
 	require.Contains(t, out, fmt.Sprintf("moved from %s to %s: slots 5461-7460 (2000)\n", client[0], client[2]))
@@ -97,7 +97,7 @@ func TestShardsAreBalanced(t *testing.T) {
 	require.Zero(t, code, out)
 	require.Equal(t, "Each shard has its part.\n", out)
 
-	out, code = rebalance("--by", "keys", "--threshold", "0", "--batch", "20000")
+	out, code = rebalance("--by", "keys", "--threshold", "0", "--batch", "20000", "--max-latency", "1m")
 	require.Zero(t, code, out)
 	sum, each = keys()
 	require.EqualValues(t, 300, sum, each)
@@ -105,7 +105,7 @@ func TestShardsAreBalanced(t *testing.T) {
 		require.InDelta(t, 100, n, 4, each) // some slots have several keys
 	}
 
-	out, code = rebalance("--without", client[2], "--batch", "20000", "--json")
+	out, code = rebalance("--without", client[2], "--batch", "20000", "--max-latency", "0", "--json")
 	require.Zero(t, code, out)
 	require.Contains(t, out, `{"from":"`+client[2]+`","to":"`)
 	sum, each = keys()
@@ -122,4 +122,23 @@ func TestShardsAreBalanced(t *testing.T) {
 		require.NotZero(t, code, options)
 		require.Contains(t, out, want)
 	}
+}
+
+// Batches are halved while clients are delayed, and doubled when they are not.
+func TestBatchesFollowTheLatencyOfOthers(t *testing.T) {
+	const ms = time.Millisecond
+	th := throttle{limit: 20 * ms, most: 100, size: 16, usual: 2 * ms}
+	for _, step := range []struct {
+		latency time.Duration
+		slow    bool
+		size    int
+	}{{22 * ms, false, 32}, {0, false, 64}, {5 * ms, false, 100}, {23 * ms, true, 50}, {time.Second, true, 25}, {30 * ms, true, 12},
+		{ms, false, 24}, {time.Second, true, 12}, {time.Second, true, 6}, {time.Second, true, 3}, {time.Second, true, 1},
+		{time.Second, true, 1}, {ms, false, 2}} {
+		require.Equal(t, step.slow, th.next(step.latency), "%+v", step)
+		require.Equal(t, step.size, th.size, "%+v", step)
+	}
+	require.Zero(t, high(nil))
+	require.Equal(t, 9*ms, high([]time.Duration{9 * ms, 2 * ms, ms}))
+	require.Equal(t, 2*ms, high([]time.Duration{3 * ms, 2 * ms, ms, ms, ms, ms, ms, ms, ms, ms, 2 * ms}))
 }
