@@ -49,12 +49,15 @@ func checkOrder(c *Common, o Options) error {
 	return nil
 }
 
+// badUnit is the error for a circle whose radius has no known unit.
+var badUnit = errorf(Syntax, "Invalid GeoFilter unit")
+
 // checkGeo returns an error for a circle that is not on the earth.
 func checkGeo(n *Geo) error {
 	switch n.Unit {
 	case "m", "km", "mi", "ft":
 	default:
-		return errorf(Syntax, "Invalid GeoFilter unit")
+		return badUnit
 	}
 	switch {
 	case !(-90 <= n.Lat && n.Lat <= 90 && -180 <= n.Lon && n.Lon <= 180):

@@ -542,15 +542,21 @@ func (p *parser) geo2(f *Field, t token, b []bound) Node {
 	n.set(&n.Lon, b[0], numberParam)
 	n.set(&n.Lat, b[1], numberParam)
 	n.set(&n.Radius, b[2], numberParam)
-	switch p.word() {
-	case termToken, numberToken, sizeToken:
+	kind := p.word()
+	switch kind {
+	case termToken:
 		n.Unit = strings.ToLower(p.advance().text)
+	case numberToken, sizeToken:
+		p.advance()
 	case attributeToken:
 		n.params = append(n.params, param{name: p.advance().text, kind: unitParam, text: &n.Unit})
 	default:
 		p.fail()
 	}
 	p.expect(rightBracket)
+	if kind == numberToken || kind == sizeToken { // refused before the field, as in Redis
+		panic(badUnit)
+	}
 	p.mustBe(f, GeoKind, "GEO", t)
 	return n
 }

@@ -130,6 +130,8 @@ func TestSyntax(t *testing.T) {
 		"@t:ismissing":           "@t:ismissing",
 		"@l:[1 2 3 KM]":          "GEO l:{1.000000,2.000000 --> 3.000000 km}",
 		"@l:[1 2 3 5]":           "-SEARCH_SYNTAX Invalid GeoFilter unit",
+		"@n:[1 2 3 5]":           "-SEARCH_SYNTAX Invalid GeoFilter unit",
+		"@n:[1 2 3 foo]":         "-SEARCH_SYNTAX Expected a GEO field at offset 0 near n",
 		"@l:[181 2 3 m]":         "-SEARCH_SYNTAX Invalid GeoFilter lat/lon",
 		"@l:[1 2 0 m]":           "-SEARCH_SYNTAX Invalid GeoFilter radius",
 		"@l:[1 2 $p m]":          "-SEARCH_NUMERIC_VALUE_INVALID Invalid numeric value (Va|l ue) for parameter `p`",
