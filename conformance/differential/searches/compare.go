@@ -16,8 +16,11 @@ import (
 type value = transcript.Value
 
 const (
-	// scoreDigits is the largest relative difference between scores.
-	scoreDigits = 1e-9
+	// digits is the largest relative difference between numbers.
+	digits = 1e-9
+	// scoreDigits is the same for scores: the reference rounds the argument of their logarithms to 32 bits. Releases since
+	// 8.8 and atomredis have 64.
+	scoreDigits = 1e-5
 	// distanceDigits is the same for distances of vectors, which have 32 bits.
 	distanceDigits = 1e-6
 )
@@ -39,11 +42,11 @@ func same(args []string, a, b value) bool {
 		return aggregates(args, a, b)
 	case "FT.CURSOR":
 		// The rows of a page depend on the order, which groups do not have unless the generator requests one.
-		return pages(a, b, false)
+		return pages(a, b, false, listsOf(args))
 	case "FT.SYNDUMP":
 		return near(sorted(a), sorted(b), 0)
 	case "FT.SPELLCHECK":
-		return near(withoutInternal(a), withoutInternal(b), scoreDigits)
+		return near(withoutInternal(a), withoutInternal(b), digits)
 	}
 	return differential.Commands.Same(args, a, b)
 }
@@ -66,10 +69,13 @@ func withoutInternal(v value) value {
 }
 
 func digitsOf(args []string) float64 {
+	if slices.ContainsFunc(args, func(word string) bool { return strings.HasSuffix(word, "SCORES") || word == "EXPLAINSCORE" }) {
+		return scoreDigits
+	}
 	if len(args) > 2 && strings.Contains(args[2], "KNN") || len(args) > 2 && strings.Contains(args[2], "VECTOR_RANGE") {
 		return distanceDigits
 	}
-	return scoreDigits
+	return digits
 }
 
 // near compares replies whose numbers may differ in their last digits. Maps have no defined order.
@@ -128,13 +134,13 @@ func sortedDocuments(v value) value {
 // aggregates compares rows. It ignores the total, which the reference does not count, and the order if no step sorts.
 func aggregates(args []string, a, b value) bool {
 	if slices.Contains(args, "WITHCURSOR") {
-		return pages(a, b, unsortedGroups(args))
+		return pages(a, b, unsortedGroups(args), listsOf(args))
 	}
-	return nearRows(a, b, digitsOf(args), unsortedGroups(args))
+	return nearRows(a, b, digitsOf(args), unsortedGroups(args), listsOf(args))
 }
 
 // pages compares replies with a cursor, which is random.
-func pages(a, b value, anyOrder bool) bool {
+func pages(a, b value, anyOrder bool, lists []string) bool {
 	if a.Kind != b.Kind || a.Kind != transcript.Array || len(a.Elems) != 2 || len(b.Elems) != 2 {
 		return false
 	}
@@ -144,7 +150,7 @@ func pages(a, b value, anyOrder bool) bool {
 	if anyOrder {
 		return len(rows(a.Elems[0])) == len(rows(b.Elems[0])) // a page has some of the groups
 	}
-	return nearRows(a.Elems[0], b.Elems[0], distanceDigits, false)
+	return nearRows(a.Elems[0], b.Elems[0], distanceDigits, false, lists)
 }
 
 // unsortedGroups reports whether the rows are groups that no step has sorted.
@@ -160,7 +166,8 @@ func unsortedGroups(args []string) bool {
 	return last("GROUPBY") > last("SORTBY")
 }
 
-func nearRows(a, b value, digits float64, anyOrder bool) bool {
+// nearRows compares rows. lists are the names of the values whose own order is not defined.
+func nearRows(a, b value, digits float64, anyOrder bool, lists []string) bool {
 	if a.Kind != b.Kind {
 		return false
 	}
@@ -175,7 +182,7 @@ func nearRows(a, b value, digits float64, anyOrder bool) bool {
 		slices.SortFunc(y, byText)
 	}
 	for i := range x {
-		if !near(unlist(sorted(x[i])), unlist(sorted(y[i])), digits) {
+		if !near(unlist(sorted(x[i]), lists), unlist(sorted(y[i]), lists), digits) {
 			return false
 		}
 	}
@@ -200,14 +207,25 @@ func rows(v value) []value {
 	return []value{v}
 }
 
-// unlist orders the values collected by TOLIST and RANDOM_SAMPLE, which have no defined order.
-func unlist(row value) value {
+// listsOf returns the names of the results of TOLIST and RANDOM_SAMPLE; the pages of a cursor have the generator's names.
+func listsOf(args []string) []string {
+	names := []string{"list", "sample"}
+	for i, word := range args {
+		if at := slices.Index(args[i:], "AS"); (word == "TOLIST" || word == "RANDOM_SAMPLE") && at > 0 && i+at+1 < len(args) {
+			names = append(names, args[i+at+1])
+		}
+	}
+	return names
+}
+
+// unlist orders the values of some names, which have no defined order.
+func unlist(row value, lists []string) value {
 	row.Elems = slices.Clone(row.Elems)
 	for i, e := range row.Elems {
 		switch {
 		case e.Kind == transcript.Map || e.Kind == transcript.Array && row.Kind == transcript.Map && row.Elems[max(0, i-1)].Text == "values":
-			row.Elems[i] = unlist(e)
-		case i%2 == 1 && slices.Contains([]string{"list", "sample"}, row.Elems[i-1].Text):
+			row.Elems[i] = unlist(e, lists)
+		case i%2 == 1 && slices.Contains(lists, row.Elems[i-1].Text):
 			e.Elems = slices.Clone(e.Elems)
 			slices.SortFunc(e.Elems, func(a, b value) int { return strings.Compare(a.String(), b.String()) })
 			row.Elems[i] = e

@@ -368,6 +368,20 @@ func (q *question) nests() bool {
 	})
 }
 
+// hasTerms reports whether a match may have the scores of several terms.
+func (q *question) hasTerms() bool {
+	return q.has(func(n query.Node) bool { return isText(n) || mayBeUnion(n) })
+}
+
+// mayBeUnion reports whether a node becomes a union of the terms that have documents.
+func mayBeUnion(n query.Node) bool {
+	switch n.(type) {
+	case *query.Affix, *query.Fuzzy, *query.Wildcard, *query.Tag, *query.Union:
+		return true
+	}
+	return false
+}
+
 // nearest reports whether the query looks for the nearest vectors.
 func (q *question) nearest() bool {
 	return q.has(func(n query.Node) bool { _, ok := n.(*query.KNN); return ok })

@@ -40,6 +40,8 @@ func TestAllRulesAreUsed(t *testing.T) {
 
 func bulk(text string) value { return value{Kind: transcript.Bulk, Text: text} }
 
+func simple(text string) value { return value{Kind: transcript.Simple, Text: text} }
+
 func failed(text string) value { return value{Kind: transcript.Error, Text: text} }
 
 func list(elems ...value) value { return value{Kind: transcript.Array, Elems: elems} }
@@ -73,7 +75,53 @@ func TestRepliesAreComparedByWhatTheyMean(t *testing.T) {
 		{search, failed("No such parameter `p`"), failed("SEARCH_PARAM_NOT_FOUND Parameter not found `q`"), false},
 		{search, failed("Error parsing vector similarity parameters: Invalid option"),
 			failed("SEARCH_OPTION_INVALID Invalid option (Error parsing vector similarity parameters)"), true},
+		{search, failed("No such index idx"), failed("SEARCH_INDEX_NOT_FOUND Index not found: idx"), true},
+		{search, failed("idx: no such index"), failed("SEARCH_INDEX_NOT_FOUND Index not found: idx"), true},
+		{append(search, "WITHSCORES"), list(bulk("k"), bulk("0.2876821")), list(bulk("k"), bulk("0.2876820")), true},
+		{append(search, "WITHSCORES"), list(bulk("k"), bulk("0.28769")), list(bulk("k"), bulk("0.28768")), false},
+		{append(search, "EXPLAINSCORE"), list(simple("Final"), list(list(simple("(Weight 1.00 * children BM25 0.29)"), list(simple("fox"))))),
+			list(simple("Final"), list(simple("fox"))), true},
+		{append(groups, "REDUCE", "TOLIST", "1", "@n", "AS", "all"), list(bulk("1"), list(bulk("all"), row("1", "2"))),
+			list(bulk("1"), list(bulk("all"), row("2", "1"))), true},
 	} {
 		require.Equal(t, c.want, same(c.args, c.a, c.b), "%v: %s and %s", c.args, c.a, c.b)
+	}
+}
+
+func TestDifferencesHaveReasons(t *testing.T) {
+	const one = "a union of one part"
+	page := func(keys ...string) value {
+		v := list(value{Kind: transcript.Integer, Text: "9"})
+		for _, key := range keys {
+			v.Elems = append(v.Elems, bulk(key))
+		}
+		return v
+	}
+	search := func(words ...string) []string { return append([]string{"FT.SEARCH", "idx"}, words...) }
+	aggregate := func(words ...string) []string { return append([]string{"FT.AGGREGATE", "idx"}, words...) }
+	for _, c := range []struct {
+		args   []string
+		a, b   value
+		reason string // how it begins, "" for none
+	}{
+		{search("fox|(*ld)=>{$weight: 2}", "DIALECT", "2"), page("d:1", "d:2"), page("d:2", "d:1"), one},
+		{search("fox|*ld", "DIALECT", "2"), page("d:1", "d:2", "d:3"), page("d:3", "d:2", "d:1"), ""},
+		{search("(@t3:(*ld*) run)=>{$slop: 1}", "VERBATIM", "DIALECT", "2"), page(), page("d:1"), one},
+		{search(`@g2\:{run}`), failed("Syntax error at offset 5 near g2::"), failed(`Syntax error at offset 5 near g2\:`), "the word that an error names"},
+		{search("@g2:{run"), failed("Syntax error at offset 5 near g2"), failed("Syntax error at offset 6 near run"), ""},
+		{aggregate("fox", "APPLY", "split(@t1)", "AS", "a", "SORTBY", "1", "@a"), page("d:1", "d:2"), page("d:2", "d:1"), "lists that are computed"},
+		{aggregate("fox ~run", "APPLY", "matched_terms()", "AS", "a"), page("d:1", "d:2"), page("d:2", "d:1"), "only one part of a union"},
+		{aggregate("fox", "APPLY", "@n1 ^ 14 % 14", "AS", "a"), page("d:1"), page("d:2"), "the remainder of a power"},
+		{aggregate("fox", "SORTBY", "1", "@n1", "MAX"), failed("Bad arguments for MAX: Could not convert argument to expected type"),
+			failed("SEARCH_PARSE_ARGS Bad arguments for MAX: Expected an argument, but none provided"), "MAX has one error"},
+		{search("runs"), page("d:1", "d:2", "d:3"), page("d:1", "d:3", "d:2"), "the order of two matches"},
+		{search("runs"), page("d:1", "d:2", "d:3"), page("d:3", "d:2", "d:1"), ""},
+		{search("runs", "SORTBY", "n1"), page("d:1", "d:2"), page("d:2", "d:1"), ""},
+		{search("*", "BM25STD_TANH_FACTOR", "1000001"), page(), failed("BM25STD_TANH_FACTOR must be between 1 and 10000 inclusive"), "the reference does not apply"},
+		{search("*", "WITHSCORES"), list(bulk("d:1"), bulk("nan")), list(bulk("d:1"), bulk("1")), "no document has words"},
+		{search("*", "WITHSCORES"), list(bulk("d:1"), bulk("2")), list(bulk("d:1"), bulk("1")), ""},
+	} {
+		reason := knownReason(c.args, c.a, c.b)
+		require.True(t, reason == c.reason || c.reason != "" && strings.HasPrefix(reason, c.reason), "%q: %s", c.args, reason)
 	}
 }
