@@ -189,7 +189,7 @@ func (a *rowsRun) Next(r *aggregate.Row) (bool, error) {
 		}
 	}
 	if a.pipeline.UsesTerms() {
-		r.Terms = termsOf(a.plan)
+		r.Terms = a.plan.Terms()
 	}
 	return true, nil
 }

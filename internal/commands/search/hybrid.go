@@ -289,7 +289,7 @@ func (h *hybridRun) search() error {
 				o.explanation = h.plan.Explain()
 			}
 			if terms {
-				o.terms = termsOf(h.plan)
+				o.terms = h.plan.Terms()
 			}
 		})
 	}

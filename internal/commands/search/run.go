@@ -245,14 +245,6 @@ func (r *run) warnings() []string {
 	return list
 }
 
-// termsOf returns the terms of the query that the plan's present match has.
-func termsOf(p *plan.Plan) (terms []string) {
-	for _, m := range p.Matched() {
-		terms = append(terms, m.Term)
-	}
-	return terms
-}
-
 // locked calls do under a guard over the shard of a key.
 func (r *run) locked(key string, do func(g *engine.Guard)) {
 	ks := r.c.Host.Keyspace()

@@ -15,38 +15,52 @@ type Matched struct {
 	Positions []uint32      // ascending
 }
 
-// Matched returns the terms of the query that the present match has, in no order. For a pattern it returns only the
-// first one. The positions are a copy.
-func (p *Plan) Matched() []Matched { return matched(nil, p.root) }
+// Matched returns the terms of the query that the present match has, in no order and each once. For a pattern it returns
+// only the first one. The positions are a copy.
+func (p *Plan) Matched() (list []Matched) {
+	present(p.root, func(t *term) {
+		tag := t.source == ofTag
+		if slices.ContainsFunc(list, func(m Matched) bool { return m.Term == t.name && m.Tag == tag }) {
+			return
+		}
+		m := Matched{Term: t.name, IDF: t.log2, Tag: tag}
+		if !tag {
+			m.Fields, m.Positions = t.reader.Mask(), slices.Clone(t.reader.Offsets())
+		}
+		list = append(list, m)
+	})
+	return list
+}
 
-// matched appends the terms below an iterator.
-func matched(to []Matched, it iterator) []Matched {
+// Terms returns the texts of the terms that the present match has, in the order of the query. A term that several parts
+// of the query have is repeated, as in Redis.
+func (p *Plan) Terms() (list []string) {
+	present(p.root, func(t *term) { list = append(list, t.name) })
+	return list
+}
+
+// present calls do with the terms below an iterator that the present match has.
+func present(it iterator, do func(t *term)) {
 	switch it := bare(it).(type) {
 	case *term:
-		if it.source == ofMissing || slices.ContainsFunc(to, func(m Matched) bool { return m.Term == it.name && m.Tag == (it.source == ofTag) }) {
-			return to
+		if it.source != ofMissing {
+			do(it)
 		}
-		m := Matched{Term: it.name, IDF: it.log2, Tag: it.source == ofTag}
-		if !m.Tag {
-			m.Fields, m.Positions = it.reader.Mask(), slices.Clone(it.reader.Offsets())
-		}
-		return append(to, m)
 	case *optional:
 		if it.matches() {
-			return matched(to, it.child)
+			present(it.child, do)
 		}
 	case *knn:
 		if it.matches() {
-			return matched(to, it.filter)
+			present(it.filter, do)
 		}
 	case *union:
 		for _, i := range it.matching() {
-			to = matched(to, it.children[i])
+			present(it.children[i], do)
 		}
 	case *intersect:
 		for _, c := range it.children {
-			to = matched(to, c)
+			present(c, do)
 		}
 	}
-	return to
 }

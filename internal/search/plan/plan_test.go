@@ -283,6 +283,10 @@ func TestMatchedTerms(t *testing.T) {
 		got = append(got, fmt.Sprint(term.Term, term.Positions, term.Tag, term.IDF, term.Fields.Lo))
 	}
 	require.ElementsMatch(t, []string{"running[1 4] false 2 3", "+run[1 4] false 2 3", "run[3] false 2 2", "far[2] false 1 1", "x[] true 2 0"}, got)
+	p = m.must(t, "(far|@t:far) -zebra @g:{x|x} far", Options{}, "VERBATIM")
+	require.True(t, p.Next())
+	require.ElementsMatch(t, []string{"far", "far", "x", "x", "far"}, p.Terms())
+	require.Len(t, p.Matched(), 2)
 }
 
 func TestProfile(t *testing.T) {

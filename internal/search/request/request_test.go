@@ -81,7 +81,7 @@ func TestTranscripts(t *testing.T) {
 		}
 	}
 	t.Logf("%d read, %d refused", read, refused)
-	require.Equal(t, []int{1682, 98}, []int{read, refused})
+	require.Equal(t, []int{1683, 98}, []int{read, refused})
 }
 
 // errorText is the text of an error without its code, and without the caret if it is a pattern.
