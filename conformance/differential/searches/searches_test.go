@@ -105,7 +105,7 @@ func TestDifferencesHaveReasons(t *testing.T) {
 		reason string // how it begins, "" for none
 	}{
 		{search("fox|(*ld)=>{$weight: 2}", "DIALECT", "2"), page("d:1", "d:2"), page("d:2", "d:1"), one},
-		{search("fox|*ld", "DIALECT", "2"), page("d:1", "d:2", "d:3"), page("d:3", "d:2", "d:1"), ""},
+		{search("fox|*ld", "DIALECT", "2"), page("d:1", "d:2", "d:3", "d:4"), page("d:4", "d:2", "d:3", "d:1"), ""},
 		{search("(@t3:(*ld*) run)=>{$slop: 1}", "VERBATIM", "DIALECT", "2"), page(), page("d:1"), one},
 		{search(`@g2\:{run}`), failed("Syntax error at offset 5 near g2::"), failed(`Syntax error at offset 5 near g2\:`), "the word that an error names"},
 		{search("@g2:{run"), failed("Syntax error at offset 5 near g2"), failed("Syntax error at offset 6 near run"), ""},
@@ -114,8 +114,11 @@ func TestDifferencesHaveReasons(t *testing.T) {
 		{aggregate("fox", "APPLY", "@n1 ^ 14 % 14", "AS", "a"), page("d:1"), page("d:2"), "the remainder of a power"},
 		{aggregate("fox", "SORTBY", "1", "@n1", "MAX"), failed("Bad arguments for MAX: Could not convert argument to expected type"),
 			failed("SEARCH_PARSE_ARGS Bad arguments for MAX: Expected an argument, but none provided"), "MAX has one error"},
-		{search("runs"), page("d:1", "d:2", "d:3"), page("d:1", "d:3", "d:2"), "the order of two matches"},
-		{search("runs"), page("d:1", "d:2", "d:3"), page("d:3", "d:2", "d:1"), ""},
+		{search("runs"), page("d:1", "d:2", "d:3"), page("d:1", "d:3", "d:2"), "the order of a few matches"},
+		{search("runs"), page("d:1", "d:2", "d:3", "d:4"), page("d:4", "d:2", "d:3", "d:1"), ""},
+		{aggregate("*=>[KNN 2 @v1 $vec]", "PARAMS", "2", "vec", "abcd", "DIALECT", "2"), list(bulk("2"), list(bulk("x"))), list(bulk("2"), list(bulk("y"))),
+			"which of two equally near vectors"},
+		{search("runs"), page("d:1", "d:2"), page("d:2", "d:3"), ""},
 		{search("runs", "SORTBY", "n1"), page("d:1", "d:2"), page("d:2", "d:1"), ""},
 		{search("*", "BM25STD_TANH_FACTOR", "1000001"), page(), failed("BM25STD_TANH_FACTOR must be between 1 and 10000 inclusive"), "the reference does not apply"},
 		{search("*", "WITHSCORES"), list(bulk("d:1"), bulk("nan")), list(bulk("d:1"), bulk("1")), "no document has words"},
