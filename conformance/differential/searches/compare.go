@@ -86,7 +86,7 @@ func near(a, b value, digits float64) bool {
 	if a.Kind == transcript.Map {
 		a, b = sorted(a), sorted(b)
 	}
-	if a.Text != b.Text && !nearText(a.Text, b.Text, digits) {
+	if withoutSign(a.Text) != withoutSign(b.Text) && !nearText(a.Text, b.Text, digits) {
 		return false
 	}
 	for i := range a.Elems {
@@ -98,8 +98,8 @@ func near(a, b value, digits float64) bool {
 }
 
 func nearText(a, b string, digits float64) bool {
-	x, err1 := strconv.ParseFloat(strings.Replace(strings.TrimPrefix(a, "#"), "-nan", "nan", 1), 64)
-	y, err2 := strconv.ParseFloat(strings.Replace(strings.TrimPrefix(b, "#"), "-nan", "nan", 1), 64)
+	x, err1 := strconv.ParseFloat(withoutSign(strings.TrimPrefix(a, "#")), 64)
+	y, err2 := strconv.ParseFloat(withoutSign(strings.TrimPrefix(b, "#")), 64)
 	if err1 != nil || err2 != nil {
 		return false
 	}
@@ -177,7 +177,7 @@ func nearRows(a, b value, digits float64, anyOrder bool, lists []string) bool {
 	}
 	if anyOrder {
 		x, y = slices.Clone(x), slices.Clone(y)
-		byText := func(a, b value) int { return strings.Compare(unsigned(a), unsigned(b)) }
+		byText := func(a, b value) int { return strings.Compare(withoutSign(a.String()), withoutSign(b.String())) }
 		slices.SortFunc(x, byText)
 		slices.SortFunc(y, byText)
 	}
@@ -189,8 +189,8 @@ func nearRows(a, b value, digits float64, anyOrder bool, lists []string) bool {
 	return true
 }
 
-// unsigned is the text of a row. The sign of a NaN depends on the processor.
-func unsigned(row value) string { return strings.ReplaceAll(row.String(), "-nan", "nan") }
+// withoutSign returns a text without the sign of a NaN, which depends on the processor.
+func withoutSign(text string) string { return strings.ReplaceAll(text, "-nan", "nan") }
 
 // rows returns the rows of an FT.AGGREGATE.
 func rows(v value) []value {
