@@ -256,6 +256,7 @@ func infoPersistence(b *servercommands.InfoText, c *command.Ctx) {
 		b.Number("changes_groups", int64(groups))
 		b.Number("changes_lag", lag)
 		b.Number("changes_lag_unknown", int64(unknown))
+		srv.infoArchive(b)
 	}
 	if st.Checkpoint {
 		b.Number("checkpoint_keys_written", int64(st.Written))

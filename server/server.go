@@ -15,6 +15,7 @@ import (
 	"github.com/atomredis/atomredis/engine/sets"
 	"github.com/atomredis/atomredis/engine/streams"
 	"github.com/atomredis/atomredis/engine/zsets"
+	"github.com/atomredis/atomredis/internal/archive"
 	"github.com/atomredis/atomredis/internal/changes"
 	"github.com/atomredis/atomredis/internal/clients/acl"
 	"github.com/atomredis/atomredis/internal/cluster"
@@ -40,7 +41,6 @@ import (
 	"github.com/atomredis/atomredis/internal/transfer"
 	"github.com/atomredis/atomredis/internal/transport"
 	"github.com/atomredis/atomredis/persist/disk"
-	"github.com/atomredis/atomredis/persist/journal"
 )
 
 // Server is a running Redis server. Its methods may be called from any goroutine.
@@ -74,6 +74,7 @@ type Server struct {
 	dump         *transfer.Dump
 	backups      *transfer.Backups
 	changes      *changes.Feed
+	archived     archived
 	users        *acl.Users
 	services     []command.Service // by their IDs
 	hotKeys      servercommands.HotKeys
@@ -126,6 +127,8 @@ type Options struct {
 	// data directory; that must have no data (ErrNotEmpty). If it is "" and the data directory has only files of a
 	// Redis, the server reads those.
 	Import string
+	// Restore is what Start begins with in place of Import.
+	Restore archive.Source
 	// Stopped means that the data may be that of a stopped server of a group. It is read then, and nothing is stored.
 	Stopped bool
 	// RDBFile gives the server an RDB file, as if dir and dbfilename were set: SAVE and similar commands write it,
@@ -176,13 +179,16 @@ func New(conf *config.Config, log *slog.Logger, o Options) (*Server, error) {
 	if srv.fs == nil {
 		srv.fs = disk.System
 	}
-	srv.storage.importFile, srv.storage.stopped = o.Import, o.Stopped
+	srv.storage.importFile, srv.storage.restore, srv.storage.stopped = o.Import, o.Restore, o.Stopped
 	srv.group.srv, srv.group.network = srv, o.Group
 	srv.startCluster(set)
 	sh.Cluster = srv.cluster
 	err := checkGroup(set)
 	if err == nil && set.Replication.ReplicaOf.Host != "" && set.Cluster.Enabled {
 		err = errReplicaOfInCluster
+	}
+	if err == nil {
+		err = checkArchive(set)
 	}
 	if err == nil {
 		err = srv.openStorage(set)
@@ -216,8 +222,8 @@ func New(conf *config.Config, log *slog.Logger, o Options) (*Server, error) {
 	srv.started = srv.ks.Clock().Now()
 	srv.startTransfer(o.RDBFile)
 	srv.changes = changes.New(changes.Options{Records: srv.records, Table: srv.table, FS: srv.fs, Write: srv.exporter.AOFAt,
-		Dir:  func() string { return srv.config.Get().Files.Dir },
-		Lazy: func() bool { return !srv.InGroup() && srv.config.Get().Persistence.AppendFsync == journal.No }})
+		Dir: func() string { return srv.config.Get().Files.Dir }, Lazy: srv.lazyJournal})
+	srv.startArchive()
 	srv.startReplication()
 	srv.startServices()
 	srv.maxFiles, _ = process.FileLimit()
@@ -247,6 +253,7 @@ func New(conf *config.Config, log *slog.Logger, o Options) (*Server, error) {
 	srv.attachListeners()
 	srv.doors.Follow()
 	srv.followStorage()
+	srv.followArchive()
 	srv.eviction.Follow()
 	srv.followCosts()
 	srv.followKeyspace()
@@ -350,6 +357,7 @@ func (srv *Server) end(closeStorage func() error) error {
 		srv.followed.Stop()
 		srv.backups.Close()
 		srv.changes.Close()
+		srv.archived.Stop()
 		srv.doors.Close() // while their clients exist
 		for _, c := range srv.carriers {
 			c.Close()
@@ -359,6 +367,7 @@ func (srv *Server) end(closeStorage func() error) error {
 		srv.migrateConns.Close()
 		srv.closeServices()
 		srv.eviction.Close()
+		srv.archived.Close()
 		srv.ks.Close()
 		srv.scripts.Close()
 		errs = append(errs, closeStorage())

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/atomredis/atomredis/internal/archive"
 	"github.com/atomredis/atomredis/internal/command"
 	"github.com/atomredis/atomredis/internal/config"
 	"github.com/atomredis/atomredis/internal/eviction"
@@ -26,9 +27,10 @@ const errNoReplicas command.Error = "NOREPLICAS Not enough good replicas to writ
 type storageState struct {
 	*persist.Storage // nil if the data is in memory only
 
-	importFile string // Options.Import
-	imported   bool   // something was imported at start
-	stopped    bool   // Options.Stopped
+	importFile string         // Options.Import
+	restore    archive.Source // Options.Restore
+	imported   bool           // something was imported at start
+	stopped    bool           // Options.Stopped
 
 	mu       sync.Mutex  // serializes the calls of restrict
 	replayed atomic.Bool // the journal has been read
@@ -60,7 +62,7 @@ func (srv *Server) followStorage() {
 	}
 	srv.config.Follow(func(set *config.Settings) { st.SetPolicy(set.Persistence.AppendFsync) }, "appendfsync")
 	srv.config.Follow(func(set *config.Settings) { st.SetSavePoints(set.Persistence.Save) }, "save")
-	srv.config.Follow(func(set *config.Settings) { st.SetRetention(retention(set)) }, "changes-retention", "changes-retention-time")
+	srv.config.Follow(srv.retain, "changes-retention", "changes-retention-time", "archive", "archive-journal-limit")
 	srv.config.Follow(func(set *config.Settings) { st.SetCheckpointSize(eviction.CheckpointSize(set)) },
 		"checkpoint-size", "maxmemory", "maxmemory-policy", "tier")
 	srv.config.Follow(func(set *config.Settings) {
@@ -72,6 +74,11 @@ func (srv *Server) followStorage() {
 // retention returns what the journal keeps for readers of changes.
 func retention(set *config.Settings) journal.Retention {
 	return journal.Retention{Bytes: int64(set.Persistence.ChangesRetention), Age: set.Persistence.ChangesRetentionTime.Milliseconds()}
+}
+
+// retain tells the journal what to keep for readers of changes and for the archive.
+func (srv *Server) retain(set *config.Settings) {
+	srv.storage.SetRetention(srv.archived.retention(set))
 }
 
 // records returns the journal for readers, nil if there is none or it is still being read.
@@ -109,7 +116,7 @@ func (srv *Server) openStorage(set *config.Settings) error {
 		FS: srv.fs, Dir: set.Files.Dir, NoJournal: !set.Persistence.AppendOnly, Policy: set.Persistence.AppendFsync,
 		CheckpointSize: eviction.CheckpointSize(set),
 		SavePoints:     set.Persistence.Save, Log: srv.log, Notify: srv.storageChanged, Waited: srv.sessions.Waited,
-		Progress: srv.progress, Retention: retention(set),
+		Progress: srv.progress, Retention: srv.archived.retention(set),
 		Extra:   srv.extra,
 		Restore: srv.restoreExtra,
 
@@ -132,6 +139,9 @@ func (srv *Server) openStorage(set *config.Settings) error {
 // files of a Redis in the data directory. importStored returns nil if there is nothing to read.
 func (srv *Server) importStored(set *config.Settings) func() error {
 	file := srv.storage.importFile
+	if srv.storage.restore != nil {
+		return srv.restoreArchived
+	}
 	if file == "" {
 		var err error
 		if file, err = transfer.Find(srv.fs, set); err != nil {
@@ -183,12 +193,13 @@ func (srv *Server) recoverData() error {
 	if err := srv.storage.Recover(srv.ks, srv.Repeat(command.FromJournal)); err != nil {
 		return err
 	}
-	if srv.storage.importFile != "" && !srv.storage.imported {
+	if (srv.storage.importFile != "" || srv.storage.restore != nil) && !srv.storage.imported {
 		return ErrNotEmpty
 	}
 	srv.storage.replayed.Store(true)
 	srv.storageChanged()
 	srv.changes.Start()
+	srv.archived.Start()
 	return nil
 }
 

@@ -39,6 +39,8 @@ const usage = `Usage: atomredis [redis.conf] [--directive value ...] [-]
        atomredis import --spiderq FILE [--dir DIR] (reads a snapshot of a spiderq)
        atomredis export --rdb FILE | --aof FILE [--dir DIR] (writes a file that a Redis loads)
        atomredis backup DIR [-h host] [-p port] (writes all data of a running server to DIR/dump.rdb)
+       atomredis restore --from ARCHIVE --to TIME [--dir DIR] (brings back the data of a past second from an archive)
+       atomredis archive check|list ARCHIVE (verifies an archive, or shows what it has)
        atomredis cli [-h host] [-p port] [COMMAND ...] (sends commands to a server, as redis-cli; see atomredis cli --help)
        atomredis ping [-h host] [-p port] (ends with 0 if a server answers)
        atomredis top [-h host] [-p port] (shows the activity of a server; see atomredis top --help)
@@ -68,7 +70,7 @@ func main() {
 // dataCommands returns the sub-commands that work on files or send a server a single request.
 func dataCommands(stdout, stderr io.Writer) []*cobra.Command {
 	return []*cobra.Command{checkCommand(stdout, stderr), importCommand(stdout, stderr), exportCommand(stdout, stderr),
-		backupCommand(stdout, stderr), pingCommand(stdout)}
+		backupCommand(stdout, stderr), restoreCommand(stdout, stderr), archiveCommand(stdout, stderr), pingCommand(stdout)}
 }
 
 // run runs the program and returns the exit code. The server runs until a signal or SHUTDOWN ends it.

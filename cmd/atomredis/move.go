@@ -249,7 +249,12 @@ func refuseUnreadable(srv *server.Server, stdout io.Writer) error {
 type source struct {
 	file  string // file of a Redis to import; "" for none
 	empty bool   // the directory must have no data
+	// restore is the data of an archive that the directory, which must have no data, is to have; nil for none.
+	restore *restoring
 }
+
+// stored reports whether the data is what a stopped server has stored.
+func (s *source) stored() bool { return !s.empty && s.file == "" && s.restore == nil }
 
 // offline returns a server for the data in a directory that does not listen; bar, on stderr, shows the progress. The
 // directory must have data unless from says otherwise.
@@ -265,17 +270,20 @@ func offline(args []string, stderr io.Writer, bar *progress.Bar, from source) (*
 	}
 	exists := persist.Exists(disk.System, set.Files.Dir)
 	switch {
-	case from.empty && exists:
+	case (from.empty || from.restore != nil) && exists:
 		return nil, nil, fmt.Errorf("there is data in %s already", set.Files.Dir)
-	case !from.empty && from.file == "" && !exists:
+	case from.stored() && !exists:
 		return nil, nil, fmt.Errorf("there is no data in %s", set.Files.Dir)
 	case from.file != "":
 		if err := openable(from.file); err != nil {
 			return nil, nil, err
 		}
 	}
-	srv, err := server.New(conf, logTo(bar.Around(stderr)), server.Options{Import: from.file, Progress: bar.Show,
-		Stopped: !from.empty && from.file == ""})
+	o := server.Options{Import: from.file, Progress: bar.Show, Stopped: from.stored()}
+	if from.restore != nil {
+		o.Restore, o.Clock = from.restore, from.restore.clock
+	}
+	srv, err := server.New(conf, logTo(bar.Around(stderr)), o)
 	return srv, set, err
 }
 

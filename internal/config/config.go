@@ -193,6 +193,11 @@ type PersistenceSettings struct {
 	CheckpointSize          int           // bytes of journal
 	ChangesRetention        int           // bytes of journal that are kept only for readers of changes
 	ChangesRetentionTime    time.Duration // how old they may be; 0 is no limit
+	Archive                 string        // the URL or the path of the archive; "" is none
+	ArchiveInterval         time.Duration // between two uploads of records
+	ArchiveBaseInterval     time.Duration // between two uploads of all data
+	ArchiveRetention        time.Duration // how far back the archive reaches; 0 is for ever
+	ArchiveJournalLimit     int           // bytes of journal that are kept until they are archived
 	StopWritesOnBgsaveError bool
 	// KeyLoadDelay and KeySaveDelay slow down, for tests, the loading of keys after a start and the writing of
 	// checkpoints.

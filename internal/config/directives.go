@@ -162,6 +162,12 @@ var directiveTable = []*directive{
 	memory("checkpoint-size", "256mb", 1<<20, func(s *Settings) *int { return &s.Persistence.CheckpointSize }).ours(),
 	memory("changes-retention", "0", 0, func(s *Settings) *int { return &s.Persistence.ChangesRetention }).ours(),
 	duration("changes-retention-time", "0", func(s *Settings) *time.Duration { return &s.Persistence.ChangesRetentionTime }).ours(),
+	text("archive", "", func(s *Settings) *string { return &s.Persistence.Archive }).ours().protect(),
+	positive(duration("archive-interval", "10", func(s *Settings) *time.Duration { return &s.Persistence.ArchiveInterval })).ours(),
+	positive(duration("archive-base-interval", "86400",
+		func(s *Settings) *time.Duration { return &s.Persistence.ArchiveBaseInterval })).ours(),
+	duration("archive-retention", "0", func(s *Settings) *time.Duration { return &s.Persistence.ArchiveRetention }).ours(),
+	memory("archive-journal-limit", "1gb", 1<<20, func(s *Settings) *int { return &s.Persistence.ArchiveJournalLimit }).ours(),
 	yesNo("stop-writes-on-bgsave-error", "yes", func(s *Settings) *bool { return &s.Persistence.StopWritesOnBgsaveError }),
 
 	// Limits on clients.

@@ -212,6 +212,16 @@ func duration(name, initial string, field func(*Settings) *time.Duration) *direc
 	}
 }
 
+// positive makes a duration refuse 0.
+func positive(d *directive) *directive {
+	return checked(d, func(word string) error {
+		if n, err := parseDuration(word); err == nil && n == 0 {
+			return errors.New("argument must be greater than 0")
+		}
+		return nil
+	})
+}
+
 func parseDuration(word string) (time.Duration, error) {
 	digits := strings.TrimRight(word, "msMS")
 	unit := time.Second

@@ -118,6 +118,17 @@ func (x *Exporter) AOFAt(ctx context.Context, w io.Writer, at func(g *engine.Gua
 	return x.whenLoaded(ctx, func() error { return x.aof(ctx, contextWriter{ctx, w}, All, nil, at) })
 }
 
+// RDBAt is AOFAt for an RDB file with the keys, the functions and the data outside the keys.
+func (x *Exporter) RDBAt(ctx context.Context, w io.Writer, at func(g *engine.Guard) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	return x.Copy(ctx, w, Copy{Content: All, Wait: true, At: func(g *engine.Guard) {
+		if err := at(g); err != nil {
+			cancel(err) // the first write fails
+		}
+	}})
+}
+
 // Commands is AOF for the keys only, without calls of Progress.
 func (x *Exporter) Commands(w io.Writer) error {
 	return x.whenLoaded(context.Background(), func() error { return x.aof(context.Background(), w, Keys, nil, nil) })

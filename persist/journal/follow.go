@@ -325,9 +325,11 @@ func (r Retention) spared(segments []segment, n int, now int64) int {
 	if r == (Retention{}) {
 		return n
 	}
+	read := r.readers()
 	for kept := int64(0); n > 0; n-- {
 		s := segments[n-1]
-		if r.Bytes > 0 && kept >= r.Bytes || r.Age > 0 && now-s.modified > r.Age {
+		read = read && (r.Bytes <= 0 || kept < r.Bytes) && (r.Age <= 0 || now-s.modified <= r.Age)
+		if !read && !r.needs(s.end(), kept) {
 			break
 		}
 		kept += s.size

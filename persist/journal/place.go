@@ -71,4 +71,14 @@ type Reader interface {
 type Retention struct {
 	Bytes int64
 	Age   int64 // ms
+	// From is the LSN from which on records are kept too, as long as all that is kept has not more than FromBytes: for an archive
+	// that does not have them yet. If FromBytes is 0, From means nothing.
+	From      uint64
+	FromBytes int64
 }
+
+// readers reports whether records are kept because of Bytes and Age.
+func (r Retention) readers() bool { return r.Bytes > 0 || r.Age > 0 }
+
+// needs reports whether records up to an LSN are kept because of From, if so many bytes are kept behind them.
+func (r Retention) needs(end uint64, kept int64) bool { return end > r.From && kept < r.FromBytes }

@@ -244,6 +244,12 @@ func (n *Node) kept(index, others uint64, now int64) uint64 {
 	if r == (journal.Retention{}) {
 		return others
 	}
+	if r.FromBytes > 0 { // the entry of the place is kept too: it proves the place
+		others = min(others, max(r.From, n.log.Before(index+1, math.MaxUint64, r.FromBytes)))
+	}
+	if r.Bytes == 0 && r.Age == 0 {
+		return others
+	}
 	if r.Bytes == 0 {
 		r.Bytes = math.MaxInt64
 	}

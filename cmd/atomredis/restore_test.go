@@ -1,0 +1,89 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestAnArchiveIsCheckedAndRestored(t *testing.T) {
+	dir := t.TempDir()
+	socket, in := filepath.Join(dir, "s"), filepath.Join(dir, "archive")
+	signals, exit := start(t, "--port", "0", "--unixsocket", socket, "--dir", filepath.Join(dir, "data"), "--archive", in,
+		"--archive-interval", "50ms")
+	require.Equal(t, "+OK", ask(t, socket, "SET k before"))
+	var stdout, stderr bytes.Buffer
+	require.Eventually(t, func() bool {
+		stdout.Reset()
+		return run([]string{"archive", "list", in}, &stdout, &stderr, nil) == 0 && strings.Contains(stdout.String(), "  base of ")
+	}, time.Minute, 10*time.Millisecond)
+	time.Sleep(2 * time.Millisecond) // the next change has another time
+	between := time.Now()
+	time.Sleep(2 * time.Millisecond)
+	require.Equal(t, "+OK", ask(t, socket, "SET k after"))
+	signals <- syscall.SIGTERM
+	require.Zero(t, <-exit)
+
+	stdout.Reset()
+	require.Zero(t, run([]string{"archive", "check", in}, &stdout, &stderr, nil), stderr.String())
+	require.Regexp(t, `^\d{8}T\d{6}Z-[0-9a-f]{8}: each second from \S+ to \S+, 1 bases, [12] pieces, \d+ bytes\nok\n$`, stdout.String())
+	for to, want := range map[string]string{between.Format(time.RFC3339Nano): "before", "latest": "after"} {
+		data := filepath.Join(dir, want)
+		args := []string{"restore", "--from", in, "--to", to, "--dir", data}
+		stdout.Reset()
+		require.Zero(t, run(args, &stdout, &stderr, nil), stderr.String())
+		require.Regexp(t, `^the base of \S+: .*\n\d records after it, until \S+\n`+data, stdout.String())
+		stderr.Reset()
+		require.Equal(t, 1, run(args, &stdout, &stderr, nil))
+		require.Contains(t, stderr.String(), "there is data in "+data+" already")
+		aof := filepath.Join(dir, "aof")
+		require.Zero(t, run([]string{"export", "--aof", aof, "--dir", data}, &stdout, &stderr, nil), stderr.String())
+		content, err := os.ReadFile(aof)
+		require.NoError(t, err)
+		require.Contains(t, string(content), want)
+	}
+
+	for want, args := range map[string][]string{
+		"usage: atomredis restore":            {"--from", in},
+		`"yesterday" is no time`:              {"--from", in, "--to", "yesterday"},
+		"unknown scheme ftp":                  {"--from", "ftp://x", "--to", "latest"},
+		"there is no archive with a base in ": {"--from", filepath.Join(dir, "nosuch"), "--to", "latest"},
+		"the archive begins at ":              {"--from", in, "--to", "1.5"},
+		"the archive reaches to ":             {"--from", in, "--to", "2100-01-01T00:00:00Z"},
+	} {
+		stderr.Reset()
+		data := filepath.Join(dir, "none")
+		require.NotZero(t, run(append([]string{"restore", "--dir", data}, args...), &stdout, &stderr, nil))
+		require.Contains(t, stderr.String(), want)
+		require.NoDirExists(t, data)
+	}
+	stderr.Reset()
+	require.Equal(t, 1, run([]string{"archive", "check", dir}, &stdout, &stderr, nil))
+	require.Contains(t, stderr.String(), "there is no archive in "+dir)
+
+	var pieces []string
+	require.NoError(t, filepath.WalkDir(in, func(path string, _ os.DirEntry, err error) error {
+		if strings.Contains(path, "log_") {
+			pieces = append(pieces, path)
+		}
+		return err
+	}))
+	content, err := os.ReadFile(pieces[len(pieces)-1])
+	require.NoError(t, err)
+	content[len(content)-20] ^= 1
+	require.NoError(t, os.WriteFile(pieces[len(pieces)-1], content, 0o600))
+	stdout.Reset()
+	require.Equal(t, 1, run([]string{"archive", "check", in}, &stdout, &stderr, nil))
+	require.Regexp(t, `\n  \S+log_\S+ is damaged at offset \d+: a checksum is wrong\n$`, stdout.String())
+	stderr.Reset()
+	data := filepath.Join(dir, "damaged")
+	require.Equal(t, 1, run([]string{"restore", "--from", in, "--to", "latest", "--dir", data}, &stdout, &stderr, nil))
+	require.Regexp(t, `log_\S+ is damaged at offset \d+: a checksum is wrong; everything until \S+ can be restored`, stderr.String())
+	require.NoDirExists(t, data)
+}
