@@ -97,6 +97,18 @@ var fields = map[string]metric{
 		"Groups of consumers that are not in the journal, or not any more, so that they do not count for the lag."),
 	"changes_retained": gauge("atomredis_changes_retained_bytes", "The part of the journal that is kept only for readers of changes."),
 
+	"archive_reached": gauge("atomredis_archive_reached_timestamp_seconds",
+		"Up to when the archive is complete; 0 if that is not known."),
+	"archive_base_time":   gauge("atomredis_archive_base_timestamp_seconds", "When the last base was made; 0 if that is not known."),
+	"archive_lag_seconds": gauge("atomredis_archive_lag_seconds", "The age of the oldest change that is not in the archive."),
+	"archive_lag": gauge("atomredis_archive_lag",
+		"What is not in the archive: in bytes of the journal, in a group of servers in entries of its log; -1 if that is not known."),
+	"archive_bases":    counter("atomredis_archive_bases_total", "Copies of all data that were archived."),
+	"archive_pieces":   counter("atomredis_archive_pieces_total", "Pieces of the journal that were archived."),
+	"archive_bytes":    counter("atomredis_archive_bytes_total", "Bytes that were archived."),
+	"archive_failures": counter("atomredis_archive_failures_total", "Failed attempts to reach the archive."),
+	"archive_gaps":     counter("atomredis_archive_gaps_total", "How often the journal did not continue what was in the archive."),
+
 	"journal_since_checkpoint": gauge("atomredis_journal_since_checkpoint_bytes", "The growth of the journal since the last checkpoint."),
 	"journal_unsynced":         gauge("atomredis_journal_unsynced_bytes", "The part of the journal that is not synced."),
 	"store_disk":               gauge("atomredis_store_disk_bytes", "The size of the files of the store."),

@@ -27,7 +27,8 @@ var untold = regexp.MustCompile(`^(` + strings.Join([]string{
 }, "|") + `)$`)
 
 func TestEveryNumberOfInfoIsAMetric(t *testing.T) {
-	db, err := atomredis.Open(atomredis.Options{Dir: t.TempDir(), Config: map[string]string{"door-http": "127.0.0.1:0"}})
+	db, err := atomredis.Open(atomredis.Options{Dir: t.TempDir(), Config: map[string]string{"door-http": "127.0.0.1:0",
+		"archive": t.TempDir()}})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, db.Close()) }()
 	reply, err := db.Do(t.Context(), "INFO", "everything")

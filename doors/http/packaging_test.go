@@ -14,7 +14,7 @@ import (
 
 // Every metric in the dashboard and the alerts exists on a server.
 func TestDashboardAndAlertsNameMetricsThatExist(t *testing.T) {
-	db := open(t, t.TempDir(), nil)
+	db := open(t, t.TempDir(), map[string]string{"archive": t.TempDir()})
 	do(t, db, "XADD", "s", "1-1", "f", "v")
 	do(t, db, "XGROUP", "CREATE", "s", "g", "0")
 	do(t, db, "PRESSURE.CREATE", "q", "BOUND", 5)

@@ -248,6 +248,35 @@ func TestRetentionKeepsWholeSegments(t *testing.T) {
 	}
 }
 
+// Records that an archive lacks are kept within a limit, also over a restart, and no others.
+func TestRecordsAreKeptUntilTheyAreArchived(t *testing.T) {
+	dir := t.TempDir()
+	j := opened(t, dir, Start{}, Retention{FromBytes: 1 << 20}, nil)
+	begin, _, err := j.Places()
+	require.NoError(t, err)
+	all := fill(t, j, "a", 60)
+	lsn := j.Rotate()
+	anchor, err := j.Anchor(lsn)
+	require.NoError(t, err)
+	require.NoError(t, j.Release(lsn))
+	got, _, err := rest(t, j, begin)
+	require.NoError(t, err)
+	require.Equal(t, all, got)
+	require.NoError(t, j.Close())
+	j = opened(t, dir, anchor.Start, Retention{FromBytes: 1 << 20}, nil)
+	got, _, err = rest(t, j, begin)
+	require.NoError(t, err)
+	require.Equal(t, all, got)
+	archived := j.segments[3].start
+	j.Retain(Retention{From: archived, FromBytes: 1 << 20})
+	require.NoError(t, j.Release(j.Rotate()))
+	require.Equal(t, archived, j.segments[0].start)
+	j.Retain(Retention{From: archived, FromBytes: 1})
+	require.NoError(t, j.Release(j.Appended()))
+	require.Less(t, j.Retained(), int64(400), "a segment is kept as a whole")
+	require.NoError(t, j.Close())
+}
+
 func TestReadersLoseDamageThatRecoveryDoesNotNeed(t *testing.T) {
 	dir := t.TempDir()
 	j := opened(t, dir, Start{}, Retention{Bytes: 1 << 20}, nil)

@@ -231,11 +231,17 @@ func (a *archiver) noted(err error) time.Duration {
 		default:
 			a.status.State = archive.Running
 		}
+		if a.c != nil && a.c.baseTime != 0 {
+			a.behind = time.Time{}
+		}
 		a.failed = 0
 		return tick
 	}
 	if a.failed == 0 {
 		a.o.Log.Warn("the archive cannot be written", "error", err.Error())
+		if a.behind.IsZero() {
+			a.behind = a.now()
+		}
 	}
 	a.failed++
 	a.status.Failures++
@@ -596,10 +602,10 @@ func (a *archiver) Status() archive.Status {
 			s.LagBytes = a.unread(c)
 		}
 	}
-	if s.State == archive.Following && a.failed == 0 {
+	if s.State == archive.Following && s.LastError == nil {
 		s.LagBytes = 0
 	}
-	if !since.IsZero() {
+	if s.LagBytes != 0 && !since.IsZero() {
 		s.Lag = max(a.o.Clock.Now().Sub(since), 0)
 	}
 	return s

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 
 	"github.com/atomredis/atomredis/persist/journal"
 )
@@ -69,8 +70,8 @@ func describe(ctx context.Context, s Store, name string) (c Chain, all contents,
 		c.To = max(c.To, all.reach.time)
 	}
 	for gap != nil {
-		c.Problems = append(c.Problems, fmt.Errorf("%s: a piece is missing between the positions %s and %s (before %s)", name, end, gap.from,
-			times(gap.first)))
+		c.Problems = append(c.Problems, fmt.Errorf("%s: a piece is missing between the positions %s and %s (before %s)", name, end,
+			gap.from, times(gap.first)))
 		_, end, gap = path(all.pieces, gap.from)
 	}
 	return c, all, nil
@@ -137,15 +138,19 @@ func problems(err error) []error {
 	return []error{err}
 }
 
-// verify reads an object.
+// verify reads an object. It is no error if the object has been deleted since it was listed: the server's retention does that, and
+// the next list shows what is missing.
 func verify(ctx context.Context, s Store, o Object, read func(o *object) error) error {
 	r, err := s.Get(ctx, o.Name)
-	if err != nil {
-		return err
-	}
-	b, err := newBlockReader(o.Name, r)
 	if err == nil {
-		err = read(&object{b, r})
+		var b *blockReader
+		if b, err = newBlockReader(o.Name, r); err == nil {
+			err = read(&object{b, r})
+		}
+		err = errors.Join(err, r.Close())
 	}
-	return errors.Join(err, r.Close())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
