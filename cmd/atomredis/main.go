@@ -25,7 +25,8 @@ import (
 	_ "github.com/atomredis/atomredis/doors/sentinel"
 	_ "github.com/atomredis/atomredis/doors/skein"
 	_ "github.com/atomredis/atomredis/doors/spiderq"
-	_ "github.com/atomredis/atomredis/internal/durable" // storage and groups
+	_ "github.com/atomredis/atomredis/internal/archive/s3" // archives in buckets
+	_ "github.com/atomredis/atomredis/internal/durable"    // storage, archives and groups
 	"github.com/atomredis/atomredis/internal/nearest"
 	"github.com/atomredis/atomredis/internal/version"
 )

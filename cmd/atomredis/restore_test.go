@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/atomredis/atomredis/internal/testing/fakes3"
 )
 
 func TestAnArchiveIsCheckedAndRestored(t *testing.T) {
@@ -86,4 +88,25 @@ func TestAnArchiveIsCheckedAndRestored(t *testing.T) {
 	require.Equal(t, 1, run([]string{"restore", "--from", in, "--to", "latest", "--dir", data}, &stdout, &stderr, nil))
 	require.Regexp(t, `log_\S+ is damaged at offset \d+: a checksum is wrong; everything until \S+ can be restored`, stderr.String())
 	require.NoDirExists(t, data)
+}
+
+func TestAnArchiveInABucket(t *testing.T) {
+	dir, in := t.TempDir(), fakes3.Start(t).ArchiveURL("db")
+	socket := filepath.Join(dir, "s")
+	signals, exit := start(t, "--port", "0", "--unixsocket", socket, "--dir", filepath.Join(dir, "data"), "--archive", in)
+	require.Equal(t, "+OK", ask(t, socket, "SET k v"))
+	var stdout, stderr bytes.Buffer
+	require.Eventually(t, func() bool {
+		stdout.Reset()
+		return run([]string{"archive", "list", in}, &stdout, &stderr, nil) == 0 && strings.Contains(stdout.String(), "  base of ")
+	}, time.Minute, 10*time.Millisecond)
+	signals <- syscall.SIGTERM
+	require.Zero(t, <-exit)
+	data := filepath.Join(dir, "restored")
+	require.Zero(t, run([]string{"archive", "check", in}, &stdout, &stderr, nil), stderr.String())
+	require.Zero(t, run([]string{"restore", "--to", "latest", "--from", in, "--dir", data}, &stdout, &stderr, nil), stderr.String())
+	signals, exit = start(t, "--port", "0", "--unixsocket", socket, "--dir", data)
+	require.Equal(t, "$1", ask(t, socket, "GET k"))
+	signals <- syscall.SIGTERM
+	require.Zero(t, <-exit)
 }
