@@ -159,6 +159,8 @@ func (a *Address) dial(ctx context.Context) (net.Conn, error) {
 	return c, nil
 }
 
+var errClosed = errors.New("the server closed the connection")
+
 func newConn(c net.Conn) *conn {
 	made := &conn{Conn: c, replies: make(chan reply, 1), stop: make(chan struct{})}
 	go made.read()
@@ -172,7 +174,7 @@ func (c *conn) read() {
 		r, err := readReply(in)
 		if err != nil {
 			if c.err = err; errors.Is(err, io.EOF) {
-				c.err = errors.New("the server closed the connection")
+				c.err = errClosed
 			}
 			return
 		}

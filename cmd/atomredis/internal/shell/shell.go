@@ -180,6 +180,9 @@ func (s *Shell) Do(ctx context.Context, args []string) error {
 	if err == nil && s.Cluster {
 		r, err = s.follow(ctx, args, r)
 	}
+	if err == errClosed && strings.EqualFold(args[0], "shutdown") {
+		return nil // it replies only if the server does not end
+	}
 	if err != nil {
 		return err
 	}
