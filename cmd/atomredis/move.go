@@ -264,6 +264,9 @@ func offline(args []string, stderr io.Writer, bar *progress.Bar, from source) (*
 		return nil, nil, err
 	}
 	conf.ListenNowhere()
+	if err := conf.Set("archive", "", false); err != nil { // what works on stored data adds nothing to the server's archive
+		return nil, nil, err
+	}
 	set := conf.Get()
 	if !set.Durable() {
 		return nil, nil, errors.New("the configuration stores nothing: set appendonly or save")

@@ -91,18 +91,33 @@ func (r restoring) Records(do func(now int64, commands []byte) error) error {
 	return err
 }
 
+// restore restores from the last base that is not damaged: the records behind an earlier one lead to the same data.
 func restore(from string, to time.Time, options []string, stdout, stderr io.Writer) error {
 	bar := progress.New(stderr)
 	defer bar.Done()
-	out := bar.Around(stdout)
 	store, err := objects.Open(disk.System, from)
 	if err != nil {
 		return err
 	}
-	point, err := objects.Find(context.Background(), store, to)
-	if err != nil {
-		return err
+	var damaged []string
+	var found error
+	for {
+		point, err := objects.Find(context.Background(), store, to, damaged...)
+		if err != nil {
+			return errors.Join(found, err)
+		}
+		err = restorePoint(point, to, options, bar, stdout, stderr)
+		damage, ok := errors.AsType[*objects.DamageError](err)
+		if !ok || damage.Object != point.BaseName() {
+			return err
+		}
+		fmt.Fprintf(bar.Around(stderr), "the base %v; the one before it is used\n", damage)
+		damaged, found = append(damaged, damage.Object), err
 	}
+}
+
+func restorePoint(point *objects.Point, to time.Time, options []string, bar *progress.Bar, stdout, stderr io.Writer) error {
+	out := bar.Around(stdout)
 	point.Progress = func(done, total int64) { bar.Show("restoring", "B", done, total) }
 	srv, set, err := offline(options, stderr, bar, source{restore: &restoring{point, clock.NewManual(point.BaseTime())}})
 	if err != nil {

@@ -2,8 +2,12 @@ package main
 
 import (
 	"bytes"
+	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -12,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/internal/testing/fakes3"
+	"github.com/atomredis/atomredis/internal/testing/freeport"
 )
 
 func TestAnArchiveIsCheckedAndRestored(t *testing.T) {
@@ -109,4 +114,116 @@ func TestAnArchiveInABucket(t *testing.T) {
 	require.Equal(t, "$1", ask(t, socket, "GET k"))
 	signals <- syscall.SIGTERM
 	require.Zero(t, <-exit)
+}
+
+// A base that is damaged is not needed: the records behind the one before it lead to the same data.
+func TestADamagedBaseIsLeftOut(t *testing.T) {
+	dir := t.TempDir()
+	socket, in := filepath.Join(dir, "s"), filepath.Join(dir, "archive")
+	signals, exit := start(t, "--port", "0", "--unixsocket", socket, "--dir", filepath.Join(dir, "data"), "--archive", in,
+		"--archive-interval", "10ms", "--archive-base-interval", "100ms")
+	require.Equal(t, "+OK", ask(t, socket, "SET k v"))
+	var stdout, stderr bytes.Buffer
+	bases := func() (names []string) {
+		_ = filepath.WalkDir(in, func(path string, _ os.DirEntry, err error) error {
+			if strings.Contains(path, "base_") && strings.HasSuffix(path, ".zst") {
+				names = append(names, path)
+			}
+			return nil
+		})
+		return names
+	}
+	for n := 1; n <= 3; n++ {
+		require.Eventually(t, func() bool { return len(bases()) >= n }, time.Minute, 10*time.Millisecond)
+		require.Equal(t, ":"+strconv.Itoa(n), ask(t, socket, "INCR n"))
+	}
+	signals <- syscall.SIGTERM
+	require.Zero(t, <-exit)
+	list := bases()
+	damage := func(name string) {
+		content, err := os.ReadFile(name)
+		require.NoError(t, err)
+		content[len(content)/2] ^= 1
+		require.NoError(t, os.WriteFile(name, content, 0o600))
+	}
+	for _, name := range list[1:] {
+		damage(name)
+	}
+	data := filepath.Join(dir, "restored")
+	require.Zero(t, run([]string{"restore", "--to", "latest", "--from", in, "--dir", data}, &stdout, &stderr, nil), stderr.String())
+	require.Regexp(t, `(?m)^the base \S+base_\S+ is damaged at offset \d+: a checksum is wrong; the one before it is used$`, stderr.String())
+	aof := filepath.Join(dir, "aof")
+	require.Zero(t, run([]string{"export", "--aof", aof, "--dir", data}, &stdout, &stderr, nil), stderr.String())
+	content, err := os.ReadFile(aof)
+	require.NoError(t, err)
+	require.Contains(t, string(content), "$1\r\nn\r\n$1\r\n3\r\n")
+	damage(list[0])
+	stderr.Reset()
+	require.Equal(t, 1, run([]string{"restore", "--to", "latest", "--from", in, "--dir", data + "2"}, &stdout, &stderr, nil))
+	require.Contains(t, stderr.String(), "there is no archive with a base in "+in)
+	require.NoDirExists(t, data+"2")
+}
+
+// masked has in place of what differs from run to run the same in all.
+func masked(text string) string {
+	for pattern, with := range map[string]string{
+		`\d{4}-\d\d-\d\dT[0-9:.]+Z`: "TIME", `\d{8}T\d{6}Z-[0-9a-f]{8}`: "CHAIN", `\d+ bytes`: "N bytes", `\d+ pieces`: "N pieces",
+		`\d{20}/base_\S+`: "BASE", `\d+ records`: "N records", `\d bases`: "N bases",
+	} {
+		text = regexp.MustCompile(pattern).ReplaceAllString(text, with)
+	}
+	return text
+}
+
+// The walk of docs/archive.md, with the program.
+func TestTheWalkThroughAnArchive(t *testing.T) {
+	shell, err := exec.LookPath("sh")
+	if err != nil {
+		t.Skip("there is no shell")
+	}
+	binary, err := os.Executable()
+	require.NoError(t, err)
+	bin, home := t.TempDir(), t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(bin, "atomredis"), []byte("#!/bin/sh\n"+asProgram+"=1 exec "+binary+" \"$@\"\n"), 0o700))
+	page, err := os.ReadFile("../../docs/archive.md")
+	require.NoError(t, err)
+	_, walk, found := strings.Cut(string(page), "\n## A walk\n")
+	require.True(t, found)
+	walk, _, _ = strings.Cut(walk, "\n## ")
+	addr := freeport.Addr(t)
+	_, port, _ := net.SplitHostPort(addr)
+	walk = strings.ReplaceAll(walk, "6400", port)
+	blocks := strings.Split(walk, "```console\n")[1:]
+	require.NotEmpty(t, blocks)
+	for _, block := range blocks {
+		block, _, _ = strings.Cut(block, "\n```")
+		for _, part := range strings.Split("\n"+block, "\n$ ")[1:] {
+			line, want, _ := strings.Cut(part+"\n", "\n")
+			server, background := strings.CutSuffix(line, " &")
+			if background {
+				line = "exec " + server
+			}
+			cmd := exec.Command(shell, "-c", line)
+			cmd.Dir, cmd.Env = home, append(os.Environ(), "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+			if background {
+				require.NoError(t, cmd.Start())
+				t.Cleanup(func() {
+					_ = cmd.Process.Kill()
+					_ = cmd.Wait()
+				})
+				eventually(t, func() bool {
+					conn, err := net.Dial("tcp", addr)
+					if err == nil {
+						conn.Close()
+					}
+					return err == nil
+				})
+				continue
+			}
+			var stdout, stderr bytes.Buffer
+			cmd.Stdout, cmd.Stderr = &stdout, &stderr // the latter has the log
+			require.NoError(t, cmd.Run(), "%s: %s", line, &stderr)
+			require.Equal(t, masked(want), masked(strings.ReplaceAll(stdout.String(), home, "/home/ada")), line)
+		}
+	}
 }

@@ -121,7 +121,7 @@ type Archiver interface {
 type Source interface {
 	// Name says where the data comes from.
 	Name() string
-	// OfGroup reports whether a group of servers has written the records.
+	// OfGroup reports whether a group of servers has written the records. It is known after Base.
 	OfGroup() bool
 	// Base returns an RDB file with the data of an earlier instant.
 	Base() (io.ReadCloser, error)

@@ -101,8 +101,8 @@ type contents struct {
 	}
 }
 
-// read lists the objects of a chain from a volume on; "" is all of it. It stops before the first piece for which until returns
-// true.
+// read lists the objects of a chain from a volume on; "" is all of it. It stops after the first piece for which until, unless that
+// is nil, returns true.
 func read(ctx context.Context, s Store, chain, volume string, until func(p *piece) bool) (c contents, err error) {
 	after := ""
 	if volume != "" {
@@ -115,10 +115,9 @@ func read(ctx context.Context, s Store, chain, volume string, until func(p *piec
 		if b, ok := parseBase(o); ok {
 			c.bases = append(c.bases, b)
 		} else if p, ok := parsePiece(o); ok {
-			if until != nil && until(&p) {
+			if c.pieces = append(c.pieces, p); until != nil && until(&p) {
 				break
 			}
-			c.pieces = append(c.pieces, p)
 		}
 	}
 	slices.SortFunc(c.bases, func(a, b base) int { return order(a.at, b.at) })

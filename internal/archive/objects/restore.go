@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/atomredis/atomredis/persist/journal"
@@ -16,13 +17,14 @@ var Latest = time.UnixMilli(math.MaxInt64)
 
 // Point is the data of an archive at an instant. It implements archive.Source.
 type Point struct {
-	ctx   context.Context
-	store Store
-	to    int64 // in ms since 1970
-	chain string
-	base  base
-	steps []piece
-	group bool
+	ctx     context.Context
+	store   Store
+	to      int64    // in ms since 1970
+	without []string // names of bases that are not used
+	chain   string
+	base    base
+	steps   []piece
+	group   bool
 
 	// Progress is called with the bytes of the archive that are read, of all that must be. It may be nil.
 	Progress func(done, total int64)
@@ -37,9 +39,10 @@ type Point struct {
 func times(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.999Z07:00") }
 
 // Find returns the data of an archive at an instant: that of the last base before it and the records that follow, until the first
-// one that is later than the instant. It fails if the archive does not have all of these, or does not know that it has.
-func Find(ctx context.Context, s Store, to time.Time) (*Point, error) {
-	p := &Point{ctx: ctx, store: s, to: to.UnixMilli()}
+// one that is later than the instant. It fails if the archive does not have all of these, or does not know that it has. without has
+// the names of bases that are not used, because they are damaged.
+func Find(ctx context.Context, s Store, to time.Time, without ...string) (*Point, error) {
+	p := &Point{ctx: ctx, store: s, to: to.UnixMilli(), without: without}
 	chains, err := chainsOf(ctx, s)
 	if err != nil {
 		return nil, err
@@ -57,7 +60,8 @@ func Find(ctx context.Context, s Store, to time.Time) (*Point, error) {
 		if err := p.follow(volume); err != nil {
 			return nil, err
 		}
-		return p, p.open()
+		p.Reached = p.base.time
+		return p, nil
 	}
 	if first == math.MaxInt64 {
 		return nil, fmt.Errorf("there is no archive with a base in %s", s)
@@ -79,7 +83,7 @@ func (p *Point) baseIn(chain string) (volume string, oldest int64, err error) {
 				return "", 0, err
 			}
 			b, ok := parseBase(o)
-			if !ok {
+			if !ok || slices.Contains(p.without, b.Name) {
 				continue
 			}
 			oldest = min(oldest, b.time)
@@ -96,43 +100,36 @@ func (p *Point) baseIn(chain string) (volume string, oldest int64, err error) {
 
 // follow finds the pieces that lead from the base to the instant.
 func (p *Point) follow(volume string) error {
-	later := false // there is a record after the instant, or it may be one
-	c, err := read(p.ctx, p.store, p.chain, volume, func(next *piece) bool {
-		later = later || next.first > p.to
-		return next.first > p.to && order(next.from, p.base.at) > 0
-	})
+	later := func(s *piece) bool { return s.first > p.to }
+	c, err := read(p.ctx, p.store, p.chain, volume, func(s *piece) bool { return later(s) && order(s.from, p.base.at) > 0 })
 	if err != nil {
 		return err
 	}
 	steps, end, gap := path(c.pieces, p.base.at)
+	if gap != nil { // pieces of two leaders may be in another order
+		if c, err = read(p.ctx, p.store, p.chain, volume, nil); err != nil {
+			return err
+		}
+		steps, end, gap = path(c.pieces, p.base.at)
+	}
 	p.steps = steps
 	through := p.base.time
 	for _, s := range steps {
 		through = max(through, s.through)
 	}
 	switch {
+	case slices.ContainsFunc(steps, func(s piece) bool { return later(&s) }):
+		return nil
 	case gap != nil:
 		return fmt.Errorf("a piece of the archive is missing in %s, between the positions %s and %s: until %s everything is there", p.chain,
 			end, gap.from, times(through))
-	case p.to == Latest.UnixMilli() || later || through >= p.to || order(c.reach.place, end) == 0 && c.reach.time >= p.to:
+	case p.to == Latest.UnixMilli() || through >= p.to || order(c.reach.place, end) == 0 && c.reach.time >= p.to:
 		return nil
 	}
 	if order(c.reach.place, end) == 0 {
 		through = max(through, c.reach.time)
 	}
 	return fmt.Errorf("the archive reaches to %s: nothing later can be restored, and latest is all that there is", times(through))
-}
-
-// open reads the header of the base.
-func (p *Point) open() error {
-	r, err := p.object(p.base.Object)
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	p.group = r.header.Group
-	p.Reached, p.done = p.base.time, 0
-	return nil
 }
 
 // object is an object that is being read.
@@ -147,7 +144,7 @@ func (p *Point) object(o Object) (*object, error) {
 	if err != nil {
 		return nil, err
 	}
-	b, err := newBlockReader(p.store.String()+"/"+o.Name, seen{r, p})
+	b, err := newBlockReader(o.Name, seen{r, p})
 	if err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
@@ -183,8 +180,18 @@ func (p *Point) OfGroup() bool { return p.group }
 // BaseTime returns the time of the base.
 func (p *Point) BaseTime() time.Time { return time.UnixMilli(p.base.time) }
 
+// BaseName returns the name of the base.
+func (p *Point) BaseName() string { return p.base.Name }
+
 // Base implements archive.Source.
-func (p *Point) Base() (io.ReadCloser, error) { return p.object(p.base.Object) }
+func (p *Point) Base() (io.ReadCloser, error) {
+	r, err := p.object(p.base.Object)
+	if err != nil {
+		return nil, err
+	}
+	p.group = r.header.Group
+	return r, nil
+}
 
 // Records implements archive.Source.
 func (p *Point) Records(do func(now int64, commands []byte) error) error {
