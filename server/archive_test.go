@@ -469,7 +469,7 @@ func TestAnArchiveOfAGroup(t *testing.T) {
 	r := testseed.Rand(t)
 	in := filepath.Join(t.TempDir(), "archive")
 	g := startGroup(t, 3, "archive="+in, "archive-interval=50ms", "checkpoint-size=1mb", "enable-debug-command=yes")
-	leader := g.settled()
+	g.settled()
 	digest := func(n *groupNode) string {
 		reply, err := do(t, n.Server, 0, "DEBUG", "DIGEST")
 		require.NoError(t, err)
@@ -498,7 +498,7 @@ func TestAnArchiveOfAGroup(t *testing.T) {
 				}
 			}
 		}
-		leader = archived()
+		leader := archived()
 		time.Sleep(5 * time.Millisecond) // the next change has another time
 		times = append(times, time.Now())
 		digests[times[round]] = digest(leader)

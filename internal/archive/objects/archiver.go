@@ -19,15 +19,17 @@ import (
 )
 
 const (
-	tick        = time.Second      // between two looks at the journal
-	pieceSize   = 16 << 20         // bytes of records at which a piece is uploaded at once
-	lookAgain   = time.Minute      // between two looks at the head, and at the end of the archive by a follower
-	reachPace   = time.Minute      // between two updates of the reach
-	settled     = 10 * time.Second // after that time the records of a moment are in the journal: commands take less long
-	silence     = 5 * time.Minute  // after that time without a change an archive is free for another server
+	tick        = time.Second           // between two looks at the journal
+	shortTick   = 10 * time.Millisecond // least time between them
+	pieceSize   = 16 << 20              // bytes of records at which a piece is uploaded at once
+	lookAgain   = time.Minute           // between two looks at the head, and at the end of the archive by a follower
+	reachPace   = time.Minute           // between two updates of the reach
+	settled     = 10 * time.Second      // after that time the records of a moment are in the journal: commands take less long
+	silence     = 5 * time.Minute       // after that time without a change an archive is free for another server
 	longestWait = 30 * time.Second
-	uploadTime  = 2 * time.Minute // for a piece
-	closeTime   = 5 * time.Second // for the last upload
+	roundTime   = 10 * time.Minute // for the requests of a round: one that hangs must not stop the archiver
+	uploadTime  = 2 * time.Minute  // for a piece
+	closeTime   = 5 * time.Second  // for the last upload
 	idle        = time.Hour
 )
 
@@ -57,6 +59,7 @@ type archiver struct {
 	running  sync.WaitGroup
 
 	// Owned by the goroutine.
+	req      context.Context // of the requests of a round
 	set      archive.Settings
 	store    Store
 	own      string // the chain that this server has written last
@@ -195,6 +198,9 @@ func (a *archiver) round() time.Duration {
 	a.mu.Lock()
 	a.journal = j
 	a.mu.Unlock()
+	var cancel context.CancelFunc
+	a.req, cancel = context.WithTimeout(a.ctx, roundTime)
+	defer cancel()
 	err := a.openStore()
 	if err == nil {
 		if a.o.Leads() {
@@ -235,7 +241,7 @@ func (a *archiver) noted(err error) time.Duration {
 			a.behind = time.Time{}
 		}
 		a.failed = 0
-		return tick
+		return min(tick, max(a.set.Interval, shortTick))
 	}
 	if a.failed == 0 {
 		a.o.Log.Warn("the archive cannot be written", "error", err.Error())
@@ -285,12 +291,12 @@ func (a *archiver) follow() error {
 	}
 	a.state(archive.Following)
 	var h head
-	ok, err := getJSON(a.ctx, a.store, headName, &h)
+	ok, err := getJSON(a.req, a.store, headName, &h)
 	if err != nil {
 		return err
 	}
 	if ok {
-		t, err := tailOf(a.ctx, a.store, h)
+		t, err := tailOf(a.req, a.store, h)
 		if err != nil {
 			return err
 		}
@@ -345,7 +351,7 @@ func (a *archiver) lead(j journal.Journal) error {
 // attach finds the chain to continue, or begins one. It does neither while another server writes.
 func (a *archiver) attach(j journal.Journal) error {
 	var h head
-	ok, err := getJSON(a.ctx, a.store, headName, &h)
+	ok, err := getJSON(a.req, a.store, headName, &h)
 	if err != nil {
 		return err
 	}
@@ -353,7 +359,7 @@ func (a *archiver) attach(j journal.Journal) error {
 		a.beginChain(j)
 		return nil
 	}
-	t, err := tailOf(a.ctx, a.store, h)
+	t, err := tailOf(a.req, a.store, h)
 	if err == errNoBase {
 		a.beginChain(j)
 		return nil
@@ -422,7 +428,7 @@ func (a *archiver) confirm(c *chain) error {
 		return nil
 	}
 	var h head
-	ok, err := getJSON(a.ctx, a.store, headName, &h)
+	ok, err := getJSON(a.req, a.store, headName, &h)
 	if err != nil {
 		return err
 	}
@@ -451,7 +457,7 @@ func (a *archiver) advance(c *chain, j journal.Journal, all bool) error {
 		}
 		appended := j.Appended()
 		if a.o.Lazy() && j.Durable() < appended {
-			_ = j.Sync(a.ctx) // a failed journal has nothing more to read
+			_ = j.Sync(a.req) // a failed journal has nothing more to read
 		}
 		ended, err := a.fill(c)
 		if len(c.buf) > 0 && (err != nil || all || len(c.buf) >= pieceSize || now.Sub(c.since) >= a.set.Interval) {
@@ -465,8 +471,8 @@ func (a *archiver) advance(c *chain, j journal.Journal, all bool) error {
 		if ended {
 			return a.settle(c, j, now, appended)
 		}
-		if a.ctx.Err() != nil {
-			return a.ctx.Err()
+		if a.req.Err() != nil {
+			return a.req.Err()
 		}
 	}
 }
@@ -518,7 +524,7 @@ func (a *archiver) upload(c *chain) error {
 	}
 	if err == nil {
 		name := pieceName(c.name, c.volumes[len(c.volumes)-1], &c.next)
-		ctx, cancel := context.WithTimeout(a.ctx, uploadTime)
+		ctx, cancel := context.WithTimeout(a.req, uploadTime)
 		err = a.store.Put(ctx, name, bytes.NewReader(out.Bytes()), int64(out.Len()))
 		cancel()
 	}
@@ -559,7 +565,12 @@ func (a *archiver) settle(c *chain, j journal.Journal, now time.Time, appended u
 	if complete.Sub(c.reached) < reachPace || c.baseTime == 0 || !a.o.Leads() {
 		return nil
 	}
-	err := putJSON(a.ctx, a.store, c.name+"/"+reachName, reach{c.at.String(), stamp(complete.UnixMilli())})
+	return a.note(c, complete)
+}
+
+// note writes the reach of a chain.
+func (a *archiver) note(c *chain, complete time.Time) error {
+	err := putJSON(a.req, a.store, c.name+"/"+reachName, reach{c.at.String(), stamp(complete.UnixMilli())})
 	if err == nil {
 		c.reached = complete
 	}
@@ -573,13 +584,17 @@ func (a *archiver) last() {
 		return
 	}
 	var err error
+	a.req = a.ctx
 	if m := c.making; m != nil && j != nil {
 		<-m.done // Stop has ended it
 		err = a.advanceBase(c, j)
 	}
 	if err == nil && c.baseTime != 0 && a.o.Leads() && j != nil {
-		if err = j.Sync(a.ctx); err == nil {
+		if err = j.Sync(a.req); err == nil {
 			err = a.advance(c, j, true)
+		}
+		if err == nil && !a.o.Group() && j.Durable() == j.Appended() { // nothing can happen any more
+			err = a.note(c, a.now())
 		}
 	}
 	if err != nil {

@@ -178,7 +178,7 @@ func (a *archiver) advanceBase(c *chain, j journal.Journal) error {
 		a.o.Log.Info("a base is in the archive", "archive", a.store.String(), "chain", c.name, "position", m.at.String(), "bytes", m.size)
 	}
 	if c.announce {
-		if err := putJSON(a.ctx, a.store, headName, head{Chain: c.name, From: c.volumes[0]}); err != nil {
+		if err := putJSON(a.req, a.store, headName, head{Chain: c.name, From: c.volumes[0]}); err != nil {
 			return err
 		}
 		c.announce, c.looked = false, a.now()

@@ -13,7 +13,7 @@ func (a *archiver) prune(c *chain) error {
 	if a.set.Retention > 0 {
 		from = a.now().Add(-a.set.Retention).UnixMilli()
 	}
-	names, err := chainsOf(a.ctx, a.store)
+	names, err := chainsOf(a.req, a.store)
 	if err != nil {
 		return err
 	}
@@ -22,18 +22,18 @@ func (a *archiver) prune(c *chain) error {
 		if begin, _ := isChain(name); name > c.name || begin.UnixMilli() > from && a.hasBase(name) {
 			continue
 		}
-		all, err := read(a.ctx, a.store, name, "", nil)
+		all, err := read(a.req, a.store, name, "", nil)
 		if err != nil {
 			return err
 		}
 		for _, object := range unneeded(&all, from, name != c.name) {
-			if err := a.store.Delete(a.ctx, object); err != nil {
+			if err := a.store.Delete(a.req, object); err != nil {
 				return err
 			}
 			deleted++
 		}
 		if name != c.name && len(all.bases)+len(all.pieces) == 0 {
-			if err := a.store.Delete(a.ctx, name+"/"+reachName); err != nil {
+			if err := a.store.Delete(a.req, name+"/"+reachName); err != nil {
 				return err
 			}
 		}
@@ -46,12 +46,12 @@ func (a *archiver) prune(c *chain) error {
 
 // hasBase reports whether a chain has a base, or cannot be read.
 func (a *archiver) hasBase(chain string) bool {
-	volumes, err := a.store.Folders(a.ctx, chain)
+	volumes, err := a.store.Folders(a.req, chain)
 	if err != nil {
 		return true
 	}
 	for _, volume := range volumes {
-		for range a.store.List(a.ctx, chain+"/"+volume+"/"+basePrefix, "") {
+		for range a.store.List(a.req, chain+"/"+volume+"/"+basePrefix, "") {
 			return true
 		}
 	}
