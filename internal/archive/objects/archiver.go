@@ -106,9 +106,16 @@ func newArchiver(o archive.Options) *archiver {
 	a := &archiver{o: o, stop: make(chan struct{}), wake: make(chan struct{}, 1)}
 	a.ctx, a.cancel = context.WithCancel(context.Background())
 	a.baseCtx, a.endBases = context.WithCancel(a.ctx)
-	a.status.State = archive.Off
-	a.status.LagBytes = -1
+	a.begins(o.Settings().URL)
 	return a
+}
+
+// begins publishes that the archiver begins with an archive.
+func (a *archiver) begins(url string) {
+	a.status, a.behind = archive.Status{State: archive.Off, LagBytes: -1}, time.Time{}
+	if url != "" {
+		a.status.State, a.behind = archive.Starting, a.now()
+	}
 }
 
 // Start implements archive.Archiver.
@@ -180,11 +187,7 @@ func (a *archiver) round() time.Duration {
 		a.leave()
 		a.store, a.own, a.followed, a.failed = nil, "", time.Time{}, 0
 		a.mu.Lock()
-		a.status = archive.Status{State: archive.Off, LagBytes: -1}
-		a.behind = time.Time{}
-		if set.URL != "" {
-			a.status.State, a.behind = archive.Starting, a.now()
-		}
+		a.begins(set.URL)
 		a.mu.Unlock()
 	}
 	a.set = set
