@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	_ "time/tzdata" // for schedules, on machines without time zones
 
 	"github.com/spf13/cobra"
 
