@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"iter"
@@ -15,12 +14,10 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 
 	"github.com/atomredis/atomredis/engine/hashes"
 	"github.com/atomredis/atomredis/engine/sets"
 	"github.com/atomredis/atomredis/engine/zsets"
-	"github.com/atomredis/atomredis/internal/background"
 	"github.com/atomredis/atomredis/internal/testing/samples"
 	"github.com/atomredis/atomredis/internal/testing/testseed"
 )
@@ -671,33 +668,6 @@ func TestAFlushWhileTheDirectoryIsLoaded(t *testing.T) {
 	require.Empty(t, store.heads)
 }
 
-func TestHeadsAreSorted(t *testing.T) {
-	testseed.Check(t, func(t *rapid.T) {
-		key := rapid.OneOf(rapid.StringMatching("key:00000[0-9]{0,12}"),
-			rapid.StringMatching("(key:0*)?[ab\\x00\\xff]{0,10}"))
-		keys := rapid.SliceOf(key).Draw(t, "keys")
-		for _, prefix := range []string{"h:", "key:0000", "key:00000000000", "key:0000000000000000000000000000000000000000"} {
-			for i := range rapid.IntRange(0, 3*radixFew).Draw(t, "more") {
-				keys = append(keys, prefix+strconv.Itoa(i*7919%1000))
-			}
-		}
-		keyOf := func(r headRef) string { return keys[r.at] }
-		var refs []headRef
-		for i := range keys {
-			refs = append(refs, headRef{at: uint32(i), space: uint32(rapid.IntRange(0, 1).Draw(t, "space"))})
-		}
-		want := slices.Clone(refs)
-		slices.SortFunc(want, func(a, b headRef) int {
-			return cmp.Or(cmp.Compare(a.space, b.space), cmp.Compare(keyOf(a), keyOf(b)))
-		})
-		sortHeads(refs, keyOf, func() {})
-		for i := range refs {
-			require.Equal(t, want[i].space, refs[i].space)
-			require.Equal(t, keyOf(want[i]), keyOf(refs[i]))
-		}
-	})
-}
-
 // The changed entries and removed keys of several shards are all there, in whatever chunks.
 func TestHeadsOfManyChunks(t *testing.T) {
 	ks := New(Options{Shards: 4})
@@ -723,30 +693,6 @@ func TestHeadsOfManyChunks(t *testing.T) {
 		require.True(t, ok)
 		require.Equal(t, external, item.external)
 		last = item.key
-	}
-}
-
-func BenchmarkSortHeads(b *testing.B) {
-	for _, format := range []string{"key:%012d", "user:%d:name"} {
-		b.Run(format, func(b *testing.B) {
-			var keys []string
-			var shuffled []headRef
-			for i, n := range rand.New(rand.NewPCG(1, 2)).Perm(1_000_000) {
-				keys = append(keys, fmt.Sprintf(format, n))
-				shuffled = append(shuffled, headRef{at: uint32(i)})
-			}
-			refs := make([]headRef, len(keys))
-			var pacer background.Pacer // as in a checkpoint: reading the clock takes time too
-			pauses := 0
-			pause := func() { pacer.Pause(); pauses++ }
-			for b.Loop() {
-				b.StopTimer()
-				copy(refs, shuffled)
-				b.StartTimer()
-				sortHeads(refs, func(r headRef) string { return keys[r.at] }, pause)
-			}
-			b.ReportMetric(float64(pauses)/float64(b.N), "pauses/op")
-		})
 	}
 }
 
