@@ -353,7 +353,7 @@ func TestFlushForgetsDeadlines(t *testing.T) {
 }
 
 func TestEventClassesReadAndPrintAsInRedis(t *testing.T) {
-	for in, out := range map[string]string{"": "", "KEA": "AKE", "Kg$lshzxetda": "AK", "KEx": "xKE", "Em": "Em",
+	for in, out := range map[string]string{"": "", "KEA": "AKE", "Kg$lshzxetdab": "AK", "Kg$lshzxetda": "g$lshzxetdaK", "KEx": "xKE", "Em": "Em",
 		"KEAmn": "AKEmn"} {
 		c, ok := ParseEventClasses(in)
 		require.True(t, ok)

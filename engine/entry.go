@@ -15,6 +15,7 @@ import (
 	"github.com/atomredis/atomredis/engine/hashes"
 	"github.com/atomredis/atomredis/engine/listpack"
 	"github.com/atomredis/atomredis/engine/lists"
+	"github.com/atomredis/atomredis/engine/roaring"
 	"github.com/atomredis/atomredis/engine/search/suggest"
 	"github.com/atomredis/atomredis/engine/sets"
 	"github.com/atomredis/atomredis/engine/streams"
@@ -353,6 +354,9 @@ func (e *Entry) Vectors() *vectors.Set { return (*vectors.Set)(e.collection(Vect
 
 // Suggestions returns the value of a dictionary of suggestions.
 func (e *Entry) Suggestions() *suggest.Dict { return (*suggest.Dict)(e.collection(Suggestions)) }
+
+// Bitmap returns the value of a compressed bitmap.
+func (e *Entry) Bitmap() *roaring.Bitmap { return (*roaring.Bitmap)(e.collection(Bitmap)) }
 
 // collection returns the value of an entry of this type, and loads it if it is not in memory.
 func (e *Entry) collection(typ Type) unsafe.Pointer {

@@ -28,6 +28,7 @@ const (
 	EventSubkeyspaceEvent                        // V
 	EventOverwritten                             // o
 	EventTypeChanged                             // c
+	EventBitmap                                  // b
 	// EventEmpty is for the Observer only: a command asked for elements of a key that has none.
 	EventEmpty
 
@@ -36,7 +37,7 @@ const (
 
 	// EventAll is the meaning of A: every class except key misses, new keys, and keys that get another value.
 	EventAll = EventGeneric | EventString | EventList | EventSet | EventHash | EventZSet | EventExpired |
-		EventEvicted | EventStream | EventModule | EventArray
+		EventEvicted | EventStream | EventModule | EventArray | EventBitmap
 )
 
 var eventLetters = []struct {
@@ -44,7 +45,7 @@ var eventLetters = []struct {
 	class  EventClass
 }{
 	{'A', EventAll}, {'g', EventGeneric}, {'$', EventString}, {'l', EventList}, {'s', EventSet}, {'h', EventHash},
-	{'z', EventZSet}, {'x', EventExpired}, {'e', EventEvicted}, {'t', EventStream}, {'d', EventModule}, {'a', EventArray},
+	{'z', EventZSet}, {'x', EventExpired}, {'e', EventEvicted}, {'t', EventStream}, {'d', EventModule}, {'a', EventArray}, {'b', EventBitmap},
 	{'o', EventOverwritten}, {'c', EventTypeChanged}, {'K', EventKeyspace}, {'E', EventKeyevent}, {'m', EventKeyMiss}, {'n', EventNew},
 	{'S', EventSubkeyspace}, {'T', EventSubkeyevent}, {'I', EventSubkeyspaceItem}, {'V', EventSubkeyspaceEvent},
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/atomredis/atomredis/engine/documents"
 	"github.com/atomredis/atomredis/engine/hashes"
 	"github.com/atomredis/atomredis/engine/lists"
+	"github.com/atomredis/atomredis/engine/roaring"
 	"github.com/atomredis/atomredis/engine/search/suggest"
 	"github.com/atomredis/atomredis/engine/sets"
 	"github.com/atomredis/atomredis/engine/streams"
@@ -48,6 +49,7 @@ const (
 	Array
 	VectorSet
 	Suggestions
+	Bitmap
 )
 
 // kinds describes the types. Strings are stored in the entries themselves.
@@ -86,6 +88,8 @@ var kinds = [...]kind{
 		func(s storedParts) (*vectors.Set, error) { return loadWith(s, vectors.NewLoader()) }),
 	Suggestions: newKind("trietype0", (*suggest.Dict).Clone, unlimited(suggest.DecodeBlob),
 		func(s storedParts) (*suggest.Dict, error) { return loadWith(s, suggest.NewLoader()) }),
+	Bitmap: newKind("bitmap", (*roaring.Bitmap).Clone, unlimited(roaring.DecodeBlob),
+		func(s storedParts) (*roaring.Bitmap, error) { return loadWith(s, roaring.NewLoader()) }),
 }
 
 // typeOf returns the type of a value, and a pointer to it.
@@ -121,6 +125,8 @@ func typeOf(v any) (Type, unsafe.Pointer) {
 		return VectorSet, unsafe.Pointer(v)
 	case *suggest.Dict:
 		return Suggestions, unsafe.Pointer(v)
+	case *roaring.Bitmap:
+		return Bitmap, unsafe.Pointer(v)
 	}
 	panic(fmt.Sprintf("engine: a %T is no value", v))
 }

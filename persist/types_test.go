@@ -61,6 +61,8 @@ func valueOf(e *engine.Entry) any {
 		return e.Vectors()
 	case engine.Suggestions:
 		return e.Suggestions()
+	case engine.Bitmap:
+		return e.Bitmap()
 	}
 	panic("no value of a " + e.Type().String())
 }

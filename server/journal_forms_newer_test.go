@@ -20,6 +20,10 @@ func init() {
 			nil}, // the command that served it is in the same record, if the keys are in one shard
 		{"imported hashes", []string{"HIMPORT PREPARE f a b", "HIMPORT SET h f 1 2", "EXPIRE h 100", "HIMPORT SET h f 3 4"},
 			[]string{"DEL h", "HSET h a 3 b 4"}},
+		{"bits of compressed bitmaps", []string{"SET s text", "CONFIG SET bitmap-default-roaring yes", "SETBIT k 100000 1", "SETBIT s 9 1",
+			"BITFIELD f SET u8 3 7", "BITOP OR d k s", "BITOP NOT n nosuch", "CONFIG SET bitmap-default-roaring no", "SETBIT k 7 1",
+			"BITOP AND e k s", "SET t text", "CONFIG SET bitmap-default-roaring yes", "BITFIELD t SET u1 0 0"},
+			[]string{"BITCONVERT t", "BITFIELD t SET u1 0 0"}},
 		{"delete if equal", []string{"SET k v", "DELIFEQ k w", "DELIFEQ k v"}, []string{"DEL k"}},
 	}...)
 }

@@ -81,7 +81,6 @@ var unusedRows = []unused{
 	{"locale-collate", "", anything, unusedLater},
 	{"hide-user-data-from-log", "no", bit, unusedLater},
 	{"key-memory-histograms", "no", bit, unusedQuiet},
-	{"bitmap-default-roaring", "no", bit, unusedQuiet},
 	{"hash-seed", "", anything, unusedStart | unusedQuiet},
 	{"enable-debug-assert", "no", bit, unusedStart | unusedHidden | unusedQuiet},
 	{"debug-context", "", anything, unusedStart | unusedHidden | unusedQuiet},

@@ -28,6 +28,7 @@ var kinds = [...]kind{
 	engine.Array:       arrayKind,
 	engine.Suggestions: suggestKind,
 	engine.VectorSet:   vectorKind,
+	engine.Bitmap:      bitmapKind,
 }
 
 // kind says how values of a type are read and written.

@@ -41,6 +41,8 @@ const (
 	VersionArrays = 14
 	// VersionExpiringMembers is the version written for sets with expiring members, which first appeared in Redis 8.12.
 	VersionExpiringMembers = 17
+	// VersionBitmaps is the version written for compressed bitmaps: that of Redis 8.12.
+	VersionBitmaps = 17
 	// VersionBlessed is the version written for blessed keys, which first appeared in Redis 8.12.
 	VersionBlessed = 17
 	// Newest is the latest readable version: that of Redis 8.12.
@@ -82,6 +84,7 @@ const (
 	typeStream4         = 26 // with producers
 	typeStream5         = 27 // with released pending entries
 	typeArray           = 28
+	typeBitmap          = 33
 	typeSetPack         = 34 // a listpack with deadlines of members
 	typeSetExpire       = 35 // with deadlines of members
 )

@@ -1,4 +1,5 @@
-// Package bitmaps has the commands on strings as sequences of bits.
+// Package bitmaps has the commands on sequences of bits: strings, and compressed bitmaps (engine/roaring), which are a
+// type of their own. See bits for how commands read either, and change for when a string becomes a bitmap.
 package bitmaps
 
 import (
@@ -7,6 +8,7 @@ import (
 
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/bitmap"
+	"github.com/atomredis/atomredis/engine/roaring"
 	"github.com/atomredis/atomredis/internal/buffers"
 	"github.com/atomredis/atomredis/internal/command"
 	"github.com/atomredis/atomredis/resp"
@@ -15,46 +17,58 @@ import (
 func init() { command.Register(bitmapCommands) }
 
 var bitmapCommands = []*command.Command{
+	{Name: "bitconvert", Group: "bitmap", Since: "8.12.0", Arity: 2, Flags: command.Write | command.DenyOOM | command.NoScript,
+		ACL:        command.CatBitmap,
+		Keys:       command.Keys("i1+r0/1/0[RW,ACCESS,UPDATE]"),
+		Summary:    "Makes a string a compressed bitmap; only in journals",
+		Syntax:     "key",
+		Complexity: "O(N), where N is the length of the string", Do: cmdBitconvert},
 	{Name: "bitcount", Group: "bitmap", Since: "2.6.0", Arity: -2, Flags: command.ReadOnly, ACL: command.CatBitmap,
 		Keys:    command.Keys("i1+r0/1/0[RO,ACCESS]"),
-		Summary: "Counts the bits that are set in a string or in a part of it", Syntax: "key [start end [BYTE | BIT]]",
+		Summary: "Counts the bits that are set in a string or bitmap, or in a part of it", Syntax: "key [start end [BYTE | BIT]]",
 		Complexity: "O(N), where N is the length of the part", Do: cmdBitcount},
 	{Name: "bitfield", Group: "bitmap", Since: "3.2.0", Arity: -2, Flags: command.Write | command.DenyOOM,
 		ACL:        command.CatBitmap,
 		Keys:       command.Keys("i1+r0/1/0[RW,ACCESS,UPDATE,VARIABLE_FLAGS]"),
 		KeyUse:     bitfieldUse,
-		Summary:    "Reads, writes and increments integers of any width inside a string",
+		Summary:    "Reads, writes and increments integers of any width inside a string or bitmap",
 		Syntax:     "key [GET encoding offset | [OVERFLOW <WRAP | SAT | FAIL>] <SET encoding offset value | INCRBY encoding offset increment>] [[GET encoding offset | [OVERFLOW <WRAP | SAT | FAIL>] <SET encoding offset value | INCRBY encoding offset increment>] ...]",
 		Complexity: "O(1) for each operation", Do: cmdBitfield},
 	{Name: "bitfield_ro", Group: "bitmap", Since: "6.0.0", Arity: -2, Flags: command.ReadOnly | command.Fast,
 		ACL: command.CatBitmap, Keys: command.Keys("i1+r0/1/0[RO,ACCESS]"),
-		Summary:    "Reads integers of any width inside a string",
+		Summary:    "Reads integers of any width inside a string or bitmap",
 		Syntax:     "key [GET encoding offset] [[GET encoding offset] ...]",
 		Complexity: "O(1) for each integer", Do: cmdBitfieldRO},
 	{Name: "bitop", Group: "bitmap", Since: "2.6.0", Arity: -4, Flags: command.Write | command.DenyOOM,
 		ACL:        command.CatBitmap,
 		Keys:       command.Keys("i2+r0/1/0[OW,UPDATE] i3+r-1/1/0[RO,ACCESS]"),
-		Summary:    "Combines strings bit by bit and stores the result",
+		Summary:    "Combines strings and bitmaps bit by bit and stores the result",
 		Syntax:     "<AND | OR | XOR | NOT | DIFF | DIFF1 | ANDOR | ONE> destkey key [key ...]",
 		Complexity: "O(N), where N is the length of all strings together", Do: cmdBitop},
 	{Name: "bitpos", Group: "bitmap", Since: "2.8.7", Arity: -3, Flags: command.ReadOnly, ACL: command.CatBitmap,
 		Keys:       command.Keys("i1+r0/1/0[RO,ACCESS]"),
-		Summary:    "Finds the first bit that is set, or not set, in a string or in a part of it",
+		Summary:    "Finds the first bit that is set, or not set, in a string or bitmap, or in a part of it",
 		Syntax:     "key bit [start [end [BYTE | BIT]]]",
 		Complexity: "O(N), where N is the length of the part", Do: cmdBitpos},
 	{Name: "bitrangeintarray", Group: "bitmap", Since: "8.12.0", Arity: -4, Flags: command.ReadOnly, ACL: command.CatBitmap,
 		Keys:       command.Keys("i1+r0/1/0[RO,ACCESS]"),
-		Summary:    "Returns the offsets of the bits that are set, or are not, in a part of a string",
+		Summary:    "Returns the offsets of the bits that are set, or are not, in a part of a string or bitmap",
 		Syntax:     "key start end [BYTE | BIT] [LIMIT count] [ZEROS]",
 		Complexity: "O(N+M), where N is the length of the part and M the number of offsets returned", Do: cmdBitrangeintarray},
+	{Name: "bitroarop", Group: "bitmap", Since: "8.12.0", Arity: -4, Flags: command.Write | command.DenyOOM | command.NoScript,
+		ACL:        command.CatBitmap,
+		Keys:       command.Keys("i2+r0/1/0[OW,UPDATE] i3+r-1/1/0[RO,ACCESS]"),
+		Summary:    "Combines strings and bitmaps bit by bit and stores a compressed bitmap; only in journals",
+		Syntax:     "<AND | OR | XOR | NOT | DIFF | DIFF1 | ANDOR | ONE> destkey key [key ...]",
+		Complexity: "O(N), where N is the length of all together", Do: cmdBitroarop},
 	{Name: "getbit", Group: "bitmap", Since: "2.2.0", Arity: 3, Flags: command.ReadOnly | command.Fast,
 		ACL:     command.CatBitmap,
 		Keys:    command.Keys("i1+r0/1/0[RO,ACCESS]"),
-		Summary: "Reads a bit of a string", Syntax: "key offset", Complexity: "O(1)", Do: cmdGetbit},
+		Summary: "Reads a bit of a string or bitmap", Syntax: "key offset", Complexity: "O(1)", Do: cmdGetbit},
 	{Name: "setbit", Group: "bitmap", Since: "2.2.0", Arity: 4, Flags: command.Write | command.DenyOOM,
 		ACL:     command.CatBitmap,
 		Keys:    command.Keys("i1+r0/1/0[RW,ACCESS,UPDATE]"),
-		Summary: "Sets or clears a bit of a string, padding it with zero bytes", Syntax: "key offset value",
+		Summary: "Sets or clears a bit of a string or bitmap, padding it with zero bytes", Syntax: "key offset value",
 		Complexity: "O(1), and the growth of the string", Do: cmdSetbit},
 }
 
@@ -109,21 +123,6 @@ func offsetAllowed(c *command.Ctx, n int64, ok bool) (int, bool) {
 	return int(n), true
 }
 
-// bitString returns the string under key argument 1 in a form that may be changed, long enough to have the bit at an
-// offset; grown says that it was not. If it is of another type, it writes an error and e is nil.
-func bitString(c *command.Ctx, offset int) (e *engine.Entry, b []byte, grown bool) {
-	e, ok := c.WriteAs(c.Args[1], engine.String)
-	if !ok {
-		return nil, nil, false
-	}
-	if e == nil {
-		e = c.G.CreateString(c.DB, c.Args[1], nil)
-	}
-	n := len(e.Bytes())
-	need := offset>>3 + 1
-	return e, e.Resize(max(n, need)), n < need
-}
-
 func cmdSetbit(c *command.Ctx) {
 	offset, ok := bitOffset(c, c.Args[2])
 	if !ok {
@@ -133,14 +132,14 @@ func cmdSetbit(c *command.Ctx) {
 	if !ok {
 		return
 	}
-	e, b, grown := bitString(c, offset)
-	if e == nil {
+	w, ok := change(c, offset)
+	if !ok {
 		return
 	}
-	old := bitmap.Get(b, offset)
-	if grown || old != int(bit) {
-		bitmap.Set(b, offset, int(bit))
-		c.G.Changed(e, engine.EventString, "setbit")
+	old := w.get(offset)
+	if w.grown || old != int(bit) {
+		w.set(offset, int(bit))
+		w.changed(c)
 	}
 	c.W.Int(int64(old))
 }
@@ -150,17 +149,9 @@ func cmdGetbit(c *command.Ctx) {
 	if !ok {
 		return
 	}
-	if e, ok := c.ReadAs(c.Args[1], engine.String); ok {
-		c.W.Int(int64(bitmap.Get(bytesOf(e), offset)))
+	if v, ok := readBits(c, c.Args[1]); ok {
+		c.W.Int(int64(v.get(offset)))
 	}
-}
-
-// bytesOf returns the value of a string, which is empty if e is nil.
-func bytesOf(e *engine.Entry) []byte {
-	if e == nil {
-		return nil
-	}
-	return e.Bytes()
 }
 
 func cmdBitcount(c *command.Ctx) {
@@ -182,21 +173,20 @@ func cmdBitcount(c *command.Ctx) {
 		c.Err(command.ErrSyntax)
 		return
 	}
-	e, ok := c.ReadAs(c.Args[1], engine.String)
+	v, ok := readBits(c, c.Args[1])
 	switch {
 	case !ok:
 		return
-	case e == nil, start < 0 && end < 0 && start > end: // both may lie before the string, where both become 0
+	case start < 0 && end < 0 && start > end: // both may lie before the string, where both become 0
 		c.W.Int(0)
 		return
 	}
-	b := e.Bytes()
-	from, to := 0, 8*len(b)
+	from, to := 0, 8*v.len()
 	if len(c.Args) > 2 {
-		from, to = bitRange(len(b), start, end, inBits)
+		from, to = bitRange(v.len(), start, end, inBits)
 	}
-	c.LongBytes((to - from) / 8)
-	c.W.Int(int64(bitmap.Count(b, from, to)))
+	c.LongBytes(v.work(from, to))
+	c.W.Int(int64(v.count(from, to)))
 }
 
 func cmdBitrangeintarray(c *command.Ctx) {
@@ -226,18 +216,17 @@ func cmdBitrangeintarray(c *command.Ctx) {
 			return
 		}
 	}
-	e, ok := c.ReadAs(c.Args[1], engine.String)
+	v, ok := readBits(c, c.Args[1])
 	switch {
 	case !ok:
 		return
-	case e == nil, start < 0 && end < 0 && start > end: // as in BITCOUNT
+	case start < 0 && end < 0 && start > end: // as in BITCOUNT
 		c.W.Array(0)
 		return
 	}
-	b := e.Bytes()
-	from, to := bitRange(len(b), start, end, inBits)
-	c.LongBytes((to - from) / 8)
-	n := bitmap.Count(b, from, to)
+	from, to := bitRange(v.len(), start, end, inBits)
+	c.LongBytes(v.work(from, to))
+	n := v.count(from, to)
 	if bit == 0 {
 		n = to - from - n
 	}
@@ -252,7 +241,7 @@ func cmdBitrangeintarray(c *command.Ctx) {
 	before := len(c.W.Buf)
 	c.W.Array(n)
 	for at := from; n > 0; n-- {
-		at = bitmap.Find(b, bit, at, to)
+		at = v.find(bit, at, to)
 		c.W.Int(int64(at))
 		at++
 		if int64(len(c.W.Buf)-before) > most {
@@ -324,24 +313,26 @@ func cmdBitpos(c *command.Ctx) {
 			return
 		}
 	}
-	e, ok := c.ReadAs(c.Args[1], engine.String)
+	v, ok := readBits(c, c.Args[1])
 	switch {
 	case !ok:
 		return
-	case e == nil: // a missing key is full of zeros
+	case v.missing: // a missing key is full of zeros
 		c.W.Int(-bit)
 		return
 	}
-	b := e.Bytes()
-	from, to := 0, 8*len(b)
+	from, to := 0, 8*v.len()
 	if len(c.Args) > 3 {
-		from, to = bitRange(len(b), start, end, inBits)
+		from, to = bitRange(v.len(), start, end, inBits)
 	}
-	near := min(to, from+nearBits) // the bit is usually here
-	pos := bitmap.Find(b, int(bit), from, near)
+	near := to
+	if v.compressed == nil {
+		near = min(to, from+nearBits) // the bit is usually here
+	}
+	pos := v.find(int(bit), from, near)
 	if pos < 0 && near < to {
 		c.LongBytes((to - from) / 8)
-		pos = bitmap.Find(b, int(bit), near, to)
+		pos = v.find(int(bit), near, to)
 	}
 	if pos < 0 && bit == 0 && !endGiven && from < to {
 		pos = to // zeros follow the string
@@ -367,6 +358,14 @@ var bitOps = [...]struct {
 }
 
 func cmdBitop(c *command.Ctx) {
+	if op, ok := bitOperation(c); ok {
+		bitop(c, op, prefersBitmaps(c))
+	}
+}
+
+// bitOperation reads the operation of BITOP, and checks the number of keys. If it is wrong, it writes an error and ok is
+// false.
+func bitOperation(c *command.Ctx) (op bitmap.Op, ok bool) {
 	for _, o := range bitOps {
 		if !command.EqualFold(c.Args[1], o.name) {
 			continue
@@ -377,24 +376,38 @@ func cmdBitop(c *command.Ctx) {
 		case o.tooFew != "" && len(c.Args) < 5:
 			c.Err(o.tooFew)
 		default:
-			bitop(c, o.op)
+			return o.op, true
 		}
-		return
+		return 0, false
 	}
 	c.Err(command.ErrSyntax)
+	return 0, false
 }
 
-func bitop(c *command.Ctx, op bitmap.Op) {
+// bitop combines the values of keys. The result is a compressed bitmap if one of them is one or the caller wants it, else
+// a string.
+func bitop(c *command.Ctx, op bitmap.Op, wanted bool) {
 	strings, n := make([][]byte, 0, len(c.Args)-3), 0
+	var of []roaring.Source
+	compressed, work := wanted, 0
 	for _, key := range c.Args[3:] {
-		e, ok := c.ReadAs(key, engine.String)
+		v, ok := readBits(c, key)
 		if !ok {
 			return
 		}
-		b := bytesOf(e)
-		strings, n = append(strings, b), max(n, len(b))
+		strings, of = append(strings, v.bytes), append(of, roaring.Source{Bytes: v.bytes, Bitmap: v.compressed})
+		compressed = compressed || v.compressed != nil
+		n, work = max(n, v.len()), work+v.work(0, 8*v.len())
 	}
-	c.LongBytes(n)
+	if op == bitmap.Not && of[0].Bitmap != nil && n > c.Host.MaxBulk() && !c.Origin.In(command.Accepted) {
+		c.Err(command.ErrStringTooLong) // the ones that zeros become take memory
+		return
+	}
+	c.LongBytes(max(n, work))
+	if compressed {
+		storeBitmap(c, command.Result(c, func() *roaring.Bitmap { return roaring.Combine(op, of) }), wanted)
+		return
+	}
 	result := command.Result(c, func() []byte {
 		result := buffers.GetFitting(n)[:n]
 		bitmap.Combine(result, op, strings)
@@ -438,14 +451,13 @@ func bitfield(c *command.Ctx, readOnly bool) {
 	switch {
 	case !ok:
 	case last < 0:
-		e, ok := c.ReadAs(c.Args[1], engine.String)
+		v, ok := readBits(c, c.Args[1])
 		if !ok {
 			return
 		}
-		b := bytesOf(e)
 		c.W.Array(len(ops))
 		for i := range ops {
-			c.W.Int(ops[i].read(b))
+			c.W.Int(ops[i].read(v))
 		}
 	case readOnly:
 		c.Err(errFieldReadOnly)
@@ -516,24 +528,25 @@ func fieldType(arg []byte) (signed bool, size int, ok bool) {
 }
 
 // read returns the present number.
-func (op *fieldOp) read(b []byte) int64 {
+func (op *fieldOp) read(v bits) int64 {
+	n := v.field(op.offset, op.size)
 	if op.signed {
-		return bitmap.SignedField(b, op.offset, op.size)
+		return int64(n<<(64-op.size)) >> (64 - op.size)
 	}
-	return int64(bitmap.Field(b, op.offset, op.size))
+	return int64(n)
 }
 
 // changeFields executes operations that change bits up to last.
 func changeFields(c *command.Ctx, ops []fieldOp, last int) {
-	e, b, grown := bitString(c, last)
-	if e == nil {
+	w, ok := change(c, last)
+	if !ok {
 		return
 	}
 	changed := false
 	c.W.Array(len(ops))
 	for i := range ops {
 		op := &ops[i]
-		old := op.read(b)
+		old := op.read(w.bits)
 		if op.action == fieldGet {
 			c.W.Int(old)
 			continue
@@ -554,8 +567,8 @@ func changeFields(c *command.Ctx, ops []fieldOp, last int) {
 			c.W.Null()
 			continue
 		}
-		if grown || value != old {
-			bitmap.SetField(b, op.offset, op.size, uint64(value))
+		if w.grown || value != old {
+			w.setField(op.offset, op.size, uint64(value))
 			changed = true
 		}
 		if op.action == fieldSet {
@@ -565,8 +578,8 @@ func changeFields(c *command.Ctx, ops []fieldOp, last int) {
 	}
 	switch {
 	case changed:
-		c.G.Changed(e, engine.EventString, "setbit")
-	case grown: // as in Redis, zeros alone are no change for WATCH and for events
-		c.G.ChangedBookkeeping(e, 0, "")
+		w.changed(c)
+	case w.grown: // as in Redis, zeros alone are no change for WATCH and for events
+		c.G.ChangedBookkeeping(w.entry, 0, "")
 	}
 }

@@ -2,6 +2,7 @@ package bitmaps_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"runtime"
 	"strings"
 	"testing"
@@ -9,7 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/internal/testing/commandtest"
+	"github.com/atomredis/atomredis/internal/testing/crashfs"
 	"github.com/atomredis/atomredis/internal/testing/servertest"
+	"github.com/atomredis/atomredis/internal/testing/testseed"
 	"github.com/atomredis/atomredis/server"
 )
 
@@ -93,3 +96,63 @@ func allocated(times int, f func()) uint64 {
 }
 
 func TestTranscripts(t *testing.T) { servertest.Transcripts(t, "bitmap") }
+
+// words are commands on bits at random, of strings and bitmaps of up to 300,000 bits.
+func words(rnd *rand.Rand) string {
+	key := func() string { return string('a' + rune(rnd.IntN(4))) }
+	offset := func() int {
+		if rnd.IntN(2) == 0 {
+			return rnd.IntN(200)
+		}
+		return rnd.IntN(300_000)
+	}
+	unit := []string{"BYTE", "BIT"}[rnd.IntN(2)]
+	field := fmt.Sprint([]string{"u", "i"}[rnd.IntN(2)], 1+rnd.IntN(63))
+	switch rnd.IntN(12) {
+	case 0, 1, 2:
+		return fmt.Sprint("SETBIT ", key(), " ", offset(), " ", rnd.IntN(2))
+	case 3:
+		return fmt.Sprint("GETBIT ", key(), " ", offset())
+	case 4:
+		return fmt.Sprint("BITCOUNT ", key(), " ", offset()-150_000, " ", offset()-150_000, " ", unit)
+	case 5:
+		return fmt.Sprint("BITPOS ", key(), " ", rnd.IntN(2), " ", offset()-100, " ", offset()-150_000, " ", unit)
+	case 6:
+		return fmt.Sprint("BITPOS ", key(), " ", rnd.IntN(2), " ", offset())
+	case 7:
+		return fmt.Sprint("BITFIELD ", key(), " SET ", field, " ", offset(), " ", rnd.IntN(1000), " OVERFLOW ",
+			[]string{"WRAP", "SAT", "FAIL"}[rnd.IntN(3)], " INCRBY ", field, " ", offset(), " ", rnd.Int64N(1<<50), " GET ", field, " ", offset())
+	case 8:
+		return fmt.Sprint("BITRANGEINTARRAY ", key(), " ", offset()-150_000, " ", offset()-150_000, " ", unit, " LIMIT 50",
+			[]string{"", " ZEROS"}[rnd.IntN(2)])
+	case 9:
+		return fmt.Sprint("BITOP NOT ", key(), " ", key())
+	case 10:
+		return fmt.Sprint("SET ", key(), " ", strings.Repeat("x", rnd.IntN(2000)), ".")
+	}
+	op := []string{"AND", "OR", "XOR", "DIFF", "DIFF1", "ANDOR", "ONE"}[rnd.IntN(7)]
+	return fmt.Sprint("BITOP ", op, " ", key(), " ", key(), " ", key(), " ", key())
+}
+
+// Compressed bitmaps answer like strings, also after restarts, whatever the directive says then.
+func TestCompressedBitmapsAnswerLikeStrings(t *testing.T) {
+	rnd, fs := testseed.Rand(t), crashfs.Mem()
+	plain := servertest.OpenDurable(t, crashfs.Mem())
+	defer plain.End()
+	for round := range 4 {
+		d := servertest.OpenDurable(t, fs, "bitmap-default-roaring", []string{"yes", "no"}[round%2])
+		same := func(line string) { require.Equal(t, plain.Line(line), d.Line(line), line) }
+		for range 300 {
+			same(words(rnd))
+		}
+		for _, key := range []string{"a", "b", "c", "d"} {
+			same("BITCOUNT " + key)
+			same("BITPOS " + key + " 1")
+		}
+		if round%2 == 0 {
+			d.End()
+		} else {
+			d.Drop()
+		}
+	}
+}

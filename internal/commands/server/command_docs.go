@@ -8,7 +8,7 @@ import (
 // This file has facts that only COMMAND DOCS shows. The server does not use them.
 
 // internalCommands are commands between servers or for the tests of Redis: their doc_flags have syscmd.
-var internalCommands = []string{"debug", "pfdebug", "pfselftest", "replconf", "restore-asking"}
+var internalCommands = []string{"bitconvert", "bitroarop", "debug", "pfdebug", "pfselftest", "replconf", "restore-asking"}
 
 // change is an entry of a command's history: a change in a version of Redis.
 type change struct{ Since, what string }

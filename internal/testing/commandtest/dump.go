@@ -87,6 +87,8 @@ func dumpValue(e *engine.Entry) string {
 		words = dumpSketch(e.Array())
 	case engine.VectorSet:
 		words = dumpSketch(e.Vectors())
+	case engine.Bitmap:
+		words = dumpSketch(e.Bitmap())
 	case engine.Suggestions:
 		e.Suggestions().Each(func(s suggest.Suggestion) bool {
 			words = append(words, fmt.Sprintf("%q %v %q", s.Text, s.Score, s.Payload))
