@@ -15,6 +15,7 @@ import (
 	"github.com/atomredis/atomredis/engine/hashes"
 	"github.com/atomredis/atomredis/engine/listpack"
 	"github.com/atomredis/atomredis/engine/lists"
+	"github.com/atomredis/atomredis/engine/pathhash"
 	"github.com/atomredis/atomredis/engine/roaring"
 	"github.com/atomredis/atomredis/engine/search/suggest"
 	"github.com/atomredis/atomredis/engine/sets"
@@ -357,6 +358,9 @@ func (e *Entry) Suggestions() *suggest.Dict { return (*suggest.Dict)(e.collectio
 
 // Bitmap returns the value of a compressed bitmap.
 func (e *Entry) Bitmap() *roaring.Bitmap { return (*roaring.Bitmap)(e.collection(Bitmap)) }
+
+// PathHash returns the value of a path hash.
+func (e *Entry) PathHash() *pathhash.Tree { return (*pathhash.Tree)(e.collection(PathHash)) }
 
 // collection returns the value of an entry of this type, and loads it if it is not in memory.
 func (e *Entry) collection(typ Type) unsafe.Pointer {

@@ -29,13 +29,14 @@ const (
 	EventOverwritten                             // o
 	EventTypeChanged                             // c
 	EventBitmap                                  // b
+	EventPathHash                                // p
 	// EventEmpty is for the Observer only: a command asked for elements of a key that has none.
 	EventEmpty
 
 	// EventNone is the class of events without receivers: of a key that makes room for another.
 	EventNone EventClass = 0
 
-	// EventAll is the meaning of A: every class except key misses, new keys, and keys that get another value.
+	// EventAll is the meaning of A: every class except path hashes, key misses, new keys, and keys that get another value.
 	EventAll = EventGeneric | EventString | EventList | EventSet | EventHash | EventZSet | EventExpired |
 		EventEvicted | EventStream | EventModule | EventArray | EventBitmap
 )
@@ -45,7 +46,7 @@ var eventLetters = []struct {
 	class  EventClass
 }{
 	{'A', EventAll}, {'g', EventGeneric}, {'$', EventString}, {'l', EventList}, {'s', EventSet}, {'h', EventHash},
-	{'z', EventZSet}, {'x', EventExpired}, {'e', EventEvicted}, {'t', EventStream}, {'d', EventModule}, {'a', EventArray}, {'b', EventBitmap},
+	{'z', EventZSet}, {'x', EventExpired}, {'e', EventEvicted}, {'t', EventStream}, {'d', EventModule}, {'a', EventArray}, {'b', EventBitmap}, {'p', EventPathHash},
 	{'o', EventOverwritten}, {'c', EventTypeChanged}, {'K', EventKeyspace}, {'E', EventKeyevent}, {'m', EventKeyMiss}, {'n', EventNew},
 	{'S', EventSubkeyspace}, {'T', EventSubkeyevent}, {'I', EventSubkeyspaceItem}, {'V', EventSubkeyspaceEvent},
 }

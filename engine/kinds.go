@@ -14,6 +14,7 @@ import (
 	"github.com/atomredis/atomredis/engine/documents"
 	"github.com/atomredis/atomredis/engine/hashes"
 	"github.com/atomredis/atomredis/engine/lists"
+	"github.com/atomredis/atomredis/engine/pathhash"
 	"github.com/atomredis/atomredis/engine/roaring"
 	"github.com/atomredis/atomredis/engine/search/suggest"
 	"github.com/atomredis/atomredis/engine/sets"
@@ -50,6 +51,7 @@ const (
 	VectorSet
 	Suggestions
 	Bitmap
+	PathHash
 )
 
 // kinds describes the types. Strings are stored in the entries themselves.
@@ -90,6 +92,8 @@ var kinds = [...]kind{
 		func(s storedParts) (*suggest.Dict, error) { return loadWith(s, suggest.NewLoader()) }),
 	Bitmap: newKind("bitmap", (*roaring.Bitmap).Clone, unlimited(roaring.DecodeBlob),
 		func(s storedParts) (*roaring.Bitmap, error) { return loadWith(s, roaring.NewLoader()) }),
+	PathHash: newKind("pathhash", (*pathhash.Tree).Clone, unlimited(pathhash.DecodeBlob),
+		func(s storedParts) (*pathhash.Tree, error) { return loadWith(s, pathhash.NewLoader()) }),
 }
 
 // typeOf returns the type of a value, and a pointer to it.
@@ -127,6 +131,8 @@ func typeOf(v any) (Type, unsafe.Pointer) {
 		return Suggestions, unsafe.Pointer(v)
 	case *roaring.Bitmap:
 		return Bitmap, unsafe.Pointer(v)
+	case *pathhash.Tree:
+		return PathHash, unsafe.Pointer(v)
 	}
 	panic(fmt.Sprintf("engine: a %T is no value", v))
 }

@@ -63,6 +63,8 @@ func valueOf(e *engine.Entry) any {
 		return e.Suggestions()
 	case engine.Bitmap:
 		return e.Bitmap()
+	case engine.PathHash:
+		return e.PathHash()
 	}
 	panic("no value of a " + e.Type().String())
 }

@@ -11,6 +11,7 @@ import (
 	_ "github.com/atomredis/atomredis/internal/commands/json"
 	_ "github.com/atomredis/atomredis/internal/commands/keys"
 	_ "github.com/atomredis/atomredis/internal/commands/lists"
+	_ "github.com/atomredis/atomredis/internal/commands/pathhash"
 	_ "github.com/atomredis/atomredis/internal/commands/scripts"
 	_ "github.com/atomredis/atomredis/internal/commands/sets"
 	_ "github.com/atomredis/atomredis/internal/commands/sketches"

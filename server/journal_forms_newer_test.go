@@ -24,6 +24,8 @@ func init() {
 			"BITFIELD f SET u8 3 7", "BITOP OR d k s", "BITOP NOT n nosuch", "CONFIG SET bitmap-default-roaring no", "SETBIT k 7 1",
 			"BITOP AND e k s", "SET t text", "CONFIG SET bitmap-default-roaring yes", "BITFIELD t SET u1 0 0"},
 			[]string{"BITCONVERT t", "BITFIELD t SET u1 0 0"}},
+		{"path hash", []string{"PHSET t a FIELDS 2 f 1 g 2", "PHMSET t ab FIELDS 1 f 3 abc FIELDS 1 f 4", "PHSET t a FNX FIELDS 1 f no",
+			"PHSET t a FXX FIELDS 1 f 5", "PHDEL t ab f", "PHDEL t nosuch", "PHDELPREFIX t a"}, nil},
 		{"delete if equal", []string{"SET k v", "DELIFEQ k w", "DELIFEQ k v"}, []string{"DEL k"}},
 	}...)
 }

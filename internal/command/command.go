@@ -227,13 +227,14 @@ const (
 	CatTimeSeries
 	CatArray
 	CatSearch
+	CatPathHash
 )
 
 // CategoryNames are the names of the categories without the leading '@', in bit order.
 var CategoryNames = [...]string{"keyspace", "read", "write", "set", "sortedset", "list", "hash", "string", "bitmap",
 	"hyperloglog", "geo", "stream", "pubsub", "admin", "fast", "slow", "blocking", "dangerous", "connection",
 	"transaction",
-	"scripting", "bloom", "cuckoo", "cms", "topk", "tdigest", "json", "timeseries", "array", "search"}
+	"scripting", "bloom", "cuckoo", "cms", "topk", "tdigest", "json", "timeseries", "array", "search", "pathhash"}
 
 // Names returns the categories without the leading '@'.
 func (c Category) Names() []string {

@@ -29,6 +29,7 @@ var kinds = [...]kind{
 	engine.Suggestions: suggestKind,
 	engine.VectorSet:   vectorKind,
 	engine.Bitmap:      bitmapKind,
+	engine.PathHash:    pathHashKind,
 }
 
 // kind says how values of a type are read and written.
@@ -116,6 +117,8 @@ func OwnForm(entry *engine.Entry) bool {
 // value reads a value in the form of a number, as kind.read does.
 func (d *decoder) value(number byte, lim *Limits) (any, error) {
 	switch k := readers[number]; {
+	case d.valkey && number == typePathHash:
+		return d.pathHash()
 	case d.valkey && number > typeHashValkey: // Redis gives these numbers another meaning
 	case k != nil:
 		return k.read(d, number, lim)

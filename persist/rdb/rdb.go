@@ -79,6 +79,7 @@ const (
 	typeHashExpireEarly = 22 // of candidates for 7.4, like 23
 	typeHashValkey      = 22 // of Valkey: with deadlines of fields
 	typeHashPackEarly   = 23
+	typePathHash        = 23 // of Valkey
 	typeHashExpire      = 24
 	typeHashPack        = 25
 	typeStream4         = 26 // with producers

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/engine/hashes"
+	"github.com/atomredis/atomredis/engine/pathhash"
 )
 
 // valkeyHash returns a hash in the form of Valkey 9: a field without a deadline, and one with.
@@ -35,6 +36,25 @@ func requireValkeyHash(t *testing.T, v any) {
 		require.Equal(t, "value of "+name, string(value))
 		deadline, _ := h.Deadline([]byte(name))
 		require.Equal(t, at, deadline)
+	}
+}
+
+// Path hashes have the type of Valkey 9.2. A path twice, a field twice, and a path without fields are errors.
+func TestPathHashesOfValkeyAreRead(t *testing.T) {
+	read := func(value string) (any, error) {
+		payload := binary.LittleEndian.AppendUint16(append([]byte{typePathHash}, value...), OldestValkey)
+		return Restore(append(payload, make([]byte, 8)...), &limits)
+	}
+	v, err := read("\x02\x00\x01\x01f\x01v\x03abc\x02\x01f\x02v1\x01g\x02v2")
+	require.NoError(t, err)
+	tree := v.(*pathhash.Tree)
+	require.Equal(t, 2, tree.Len())
+	value, ok := tree.Get([]byte("abc")).Get([]byte("g"))
+	require.True(t, ok)
+	require.Equal(t, "v2", string(value))
+	for _, wrong := range []string{"\x00", "\x01\x01p\x00", "\x02\x01a\x01\x01f\x01x\x01a\x01\x01f\x01y", "\x01\x01p\x02\x01a\x01x\x01a\x01y"} {
+		_, err := read(wrong)
+		require.Error(t, err, "%q", wrong)
 	}
 }
 

@@ -87,6 +87,8 @@ func dumpValue(e *engine.Entry) string {
 		words = dumpSketch(e.Array())
 	case engine.VectorSet:
 		words = dumpSketch(e.Vectors())
+	case engine.PathHash:
+		words = dumpSketch(e.PathHash())
 	case engine.Bitmap:
 		words = dumpSketch(e.Bitmap())
 	case engine.Suggestions:

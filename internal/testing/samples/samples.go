@@ -37,7 +37,7 @@ type Type struct {
 
 // Types are all types.
 var Types = []Type{text, list, set, zset, hash, stream, bloomFilter, document, cuckooFilter,
-	countMin, topKList, tDigest, series, array, vectorSet, suggestions, compressedBitmap}
+	countMin, topKList, tDigest, series, array, vectorSet, suggestions, compressedBitmap, pathHash}
 
 // Never is a time in ms since 1970 that no test reaches.
 const Never = 1 << 47
