@@ -17,6 +17,8 @@ type decoder struct {
 	text []byte // strings that are not contiguous in buf
 	// valkey says that Valkey 9 or later has written the data: some types have other numbers there.
 	valkey bool
+	// templates are the names of the fields of hashes in a file, by the numbers of the templates.
+	templates map[uint64][][]byte
 }
 
 // knows reports whether a version is readable.

@@ -193,6 +193,11 @@ func (r *Reader) next(key *Key) (any, error) {
 		}
 		key.Blessed = true
 		return nil, nil
+	case opTemplate:
+		if d.valkey {
+			break
+		}
+		return nil, d.template()
 	case opExpireMillis:
 		key.Deadline, err = d.millis()
 		return nil, err

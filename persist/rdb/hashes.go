@@ -12,7 +12,7 @@ import (
 var hashKind = kind{
 	numbers: []byte{
 		typeHash, typeHashZipmap, typeHashZiplist, typeHashListpack, typeHashExpire, typeHashExpireEarly, typeHashPack,
-		typeHashPackEarly,
+		typeHashPackEarly, typeHashNamedPack, typeHashTemplatePack, typeHashNamed, typeHashTemplate,
 	},
 	read: (*decoder).hash,
 	form: func(entry *engine.Entry) form {
@@ -33,6 +33,8 @@ func (d *decoder) hash(typ byte, lim *Limits) (any, error) {
 		return d.expiringHash(typ, lim)
 	case typ == typeHashPack || typ == typeHashPackEarly:
 		return d.expiringHashPack(typ, lim)
+	case typ >= typeHashNamedPack && typ <= typeHashTemplate:
+		return d.templateHash(typ, lim)
 	}
 	h := &hashes.Hash{}
 	add := func(field, value []byte) error {

@@ -85,14 +85,21 @@ const (
 	typeStream4         = 26 // with producers
 	typeStream5         = 27 // with released pending entries
 	typeArray           = 28
-	typeBitmap          = 33
-	typeSetPack         = 34 // a listpack with deadlines of members
-	typeSetExpire       = 35 // with deadlines of members
+	// Hashes with the names of their fields, for payloads, and with a template of the file. The values are in a listpack
+	// in the first of each.
+	typeHashNamedPack    = 29
+	typeHashTemplatePack = 30
+	typeHashNamed        = 31
+	typeHashTemplate     = 32
+	typeBitmap           = 33
+	typeSetPack          = 34 // a listpack with deadlines of members
+	typeSetExpire        = 35 // with deadlines of members
 )
 
 // The opcodes of a file.
 const (
 	opBlessed      = 241 // the next key is blessed
+	opTemplate     = 242 // names of the fields of hashes
 	opSlotImport   = 243 // of Valkey
 	opSlotInfo     = 244
 	opFunction     = 245
