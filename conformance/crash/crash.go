@@ -140,6 +140,7 @@ func (t *tester) fresh() (err error) {
 		add(newLinear("sketches", &sketches{label: "sketches"}, 20, pause))
 		add(newLinear("vectors", &vectorSets{label: "vectors"}, 20, pause))
 		add(newLinear("arrays", &arrays{label: "arrays"}, 20, pause))
+		add(newLinear("newest", &newest{label: "newest"}, 20, pause))
 		add(newLinear("searched", &searched{label: "searched"}, 20, pause))
 		add(newJobs())
 		doors := t.launch.doors

@@ -173,6 +173,11 @@ func (s *snapshot) fill(c *transcript.Conn, p place, reply transcript.Value) err
 		return v.readVectors(c, p.key, elems)
 	case arrayKind:
 		return v.readArray(c, p.key, elems)
+	case bitmapKind:
+		return v.readBitmap(reply)
+	case pathHashKind:
+		v.readPaths(reply)
+		return nil
 	}
 	count := len(elems)
 	if v.kind == "hash" || v.kind == "zset" {

@@ -63,7 +63,7 @@ func newValue(kind string) *value {
 	v := &value{kind: kind}
 	switch kind {
 	case "set", "zset", "hash", seriesKind, bloomKind, cuckooKind, countsKind, topKind, digestKind,
-		vectorKind, arrayKind:
+		vectorKind, arrayKind, pathHashKind:
 		v.elems = map[string]string{}
 	case "stream":
 		v.stream = &stream{groups: map[string]*group{}}
@@ -105,7 +105,7 @@ func (v *value) empty() bool {
 	switch v.kind {
 	case "list":
 		return len(v.list) == 0
-	case "set", "zset", "hash", vectorKind, arrayKind:
+	case "set", "zset", "hash", vectorKind, arrayKind, pathHashKind:
 		return len(v.elems) == 0
 	}
 	return false

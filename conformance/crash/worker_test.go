@@ -21,6 +21,7 @@ func generators(label string) map[string]generator {
 		"fields": &fieldDeadlines{label: label}, "compared": &compared{label: label},
 		"series": &series{label: label}, "documents": &documents{label: label}, "sketches": &sketches{label: label},
 		"vectors": &vectorSets{label: label}, "arrays": &arrays{label: label},
+		"newest":   &newest{label: label},
 		"searched": &searched{label: label},
 	}
 	for _, kind := range []string{"list", "hash", "set", "zset"} {
