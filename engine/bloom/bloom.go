@@ -15,6 +15,7 @@ import (
 	"github.com/atomredis/atomredis/engine/murmur"
 	"github.com/atomredis/atomredis/engine/naturallog"
 	"github.com/atomredis/atomredis/engine/paged"
+	"github.com/atomredis/atomredis/engine/prefetch"
 )
 
 const (
@@ -271,6 +272,21 @@ func (f *Filter) set(i int, h hash) {
 	}
 }
 
+// fetched is the size in bytes from which the bits of a sub-filter are prefetched: smaller ones stay in the cache.
+const fetched = 128 << 10
+
+// fetch prefetches the bits of an item in a sub-filter. Meanwhile the others are searched, of which each look at a bit may
+// wait for the memory; then the bits are set.
+func (f *Filter) fetch(i int, h hash) {
+	l, array := &f.links[i], f.Array(i)
+	var lines prefetch.List
+	for range l.Hashes {
+		array.Fetch(&lines, l.modulo(h.first))
+		h.first += h.step
+	}
+	lines.Fetch()
+}
+
 // Has reports whether the filter has an item. It can be wrong about an absent one.
 func (f *Filter) Has(item []byte) bool { return f.hasHash(f.hash(item)) }
 
@@ -286,6 +302,9 @@ func (f *Filter) hasHash(h hash) bool {
 // Add adds an item. It returns false if the filter seems to have it already.
 func (f *Filter) Add(item []byte) (added bool, err error) {
 	h := f.hash(item)
+	if last := len(f.links) - 1; !f.former && f.links[last].Bytes >= fetched {
+		f.fetch(last, h)
+	}
 	if f.hasHash(h) {
 		return false, nil
 	}

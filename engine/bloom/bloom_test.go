@@ -323,3 +323,23 @@ func BenchmarkAdd(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkAddToMany adds new items to a filter that has grown many times, as BF.ADD of a key without BF.RESERVE does.
+func BenchmarkAddToMany(b *testing.B) {
+	f := New(Options{0.01, 100, 2})
+	f.Track(delta.NewLog(1, &delta.Epochs{Current: 1}))
+	var key [16]byte
+	n := uint64(0)
+	add := func() {
+		n++
+		binary.LittleEndian.PutUint64(key[:], n*0x9e3779b97f4a7c15)
+		_, _ = f.Add(key[:])
+	}
+	for range 2_000_000 {
+		add()
+	}
+	for b.Loop() {
+		add()
+	}
+	b.ReportMetric(float64(len(f.links)), "links")
+}

@@ -6,6 +6,8 @@ import (
 	"iter"
 	"slices"
 	"unsafe"
+
+	"github.com/atomredis/atomredis/engine/prefetch"
 )
 
 const (
@@ -80,6 +82,15 @@ func (b *Bytes) Bit(at uint64) bool {
 		return false
 	}
 	return *(*byte)(unsafe.Add(unsafe.Pointer(pages[page]), at/8%PageSize))&(1<<(at%8)) != 0
+}
+
+// Fetch adds a bit of an array that NewArray has made to what is prefetched.
+func (b *Bytes) Fetch(l *prefetch.List, at uint64) {
+	page := at / bitsInPage
+	pages := b.groups[page/groupPages].pages
+	if page %= groupPages; page < uint64(len(pages)) && pages[page] != nil {
+		l.Add(uintptr(unsafe.Pointer(pages[page]))+uintptr(at/8%PageSize), 1)
+	}
 }
 
 // SetBit sets a bit in an array that NewArray has made, if the page is noted as changed in an epoch, or for Unnoted in any case. It
