@@ -89,7 +89,8 @@ func TestTypesAreLikeModels(t *testing.T) {
 	}
 	for name, g := range map[string]generator{
 		"series": &series{label: "w"}, "documents": &documents{label: "w"}, "vectors": &vectorSets{label: "w"},
-		"arrays": &arrays{label: "w"}, "newest": &newest{label: "w"}, "searched": &searched{label: "w"}, "bloom": &sketches{label: "w", only: "bloom"}, "cuckoo": &sketches{label: "w", only: "cuckoo"},
+		"arrays": &arrays{label: "w"}, "newest": &newest{label: "w"},
+		"searched": &searched{label: "w"}, "bloom": &sketches{label: "w", only: "bloom"}, "cuckoo": &sketches{label: "w", only: "cuckoo"},
 		"counts": &sketches{label: "w", only: "counts"}, "top": &sketches{label: "w", only: "top"},
 		"digest": &sketches{label: "w", only: "digest"},
 	} {

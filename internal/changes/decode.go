@@ -221,7 +221,8 @@ var typeGroups = map[engine.Type][]string{
 	engine.String: {"string", "bitmap", "hyperloglog"}, engine.List: {"list"}, engine.Set: {"set"}, engine.ZSet: {"sorted_set", "geo"},
 	engine.Hash: {"hash"}, engine.Stream: {"stream"}, engine.Bloom: {"bf"}, engine.JSON: {"json"}, engine.Cuckoo: {"cf"},
 	engine.CountMin: {"cms"}, engine.TopK: {"topk"}, engine.TDigest: {"tdigest"}, engine.TimeSeries: {"timeseries"}, engine.Array: {"array"},
-	engine.VectorSet: {"vector_set"}, engine.Suggestions: {"search"}, engine.Bitmap: {"bitmap"}, engine.PathHash: {"pathhash"},
+	engine.VectorSet: {"vector_set"}, engine.Suggestions: {"search"}, engine.Bitmap: {"bitmap"},
+	engine.PathHash: {"pathhash"},
 }
 
 // ofType reports whether a command is for values of the reader's types, or of any type.

@@ -121,7 +121,8 @@ func words(rnd *rand.Rand) string {
 		return fmt.Sprint("BITPOS ", key(), " ", rnd.IntN(2), " ", offset())
 	case 7:
 		return fmt.Sprint("BITFIELD ", key(), " SET ", field, " ", offset(), " ", rnd.IntN(1000), " OVERFLOW ",
-			[]string{"WRAP", "SAT", "FAIL"}[rnd.IntN(3)], " INCRBY ", field, " ", offset(), " ", rnd.Int64N(1<<50), " GET ", field, " ", offset())
+			[]string{"WRAP", "SAT", "FAIL"}[rnd.IntN(3)], " INCRBY ", field, " ", offset(), " ", rnd.Int64N(1<<50),
+			" GET ", field, " ", offset())
 	case 8:
 		return fmt.Sprint("BITRANGEINTARRAY ", key(), " ", offset()-150_000, " ", offset()-150_000, " ", unit, " LIMIT 50",
 			[]string{"", " ZEROS"}[rnd.IntN(2)])
