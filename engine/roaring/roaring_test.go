@@ -130,9 +130,9 @@ func TestFewBitsTakeLittle(t *testing.T) {
 		require.Zero(t, r.Set(int64(i)*1e9, 1))
 	}
 	require.Zero(t, r.Set(8*MaxBytes-1, 1))
-	require.EqualValues(t, MaxBytes, r.Len())
+	require.EqualValues(t, uint64(MaxBytes), r.Len())
 	require.EqualValues(t, 101, r.Count(0, 8*MaxBytes))
-	require.EqualValues(t, 8*MaxBytes-1, r.Find(1, 99e9+1, math.MaxInt64))
+	require.EqualValues(t, int64(8*MaxBytes-1), r.Find(1, 99e9+1, math.MaxInt64))
 	require.Less(t, r.MemoryUsage(), 101*400)
 	again, err := FromPortable(r.AppendPortable(nil), r.Len())
 	require.NoError(t, err)

@@ -79,7 +79,7 @@ func TestNamesSayWhatObjectsAre(t *testing.T) {
 	b, ok := parseBase(Object{Name: baseName("c", at, 1764460800123)})
 	require.True(t, ok)
 	require.Equal(t, at, b.at)
-	require.EqualValues(t, 1764460800123, b.time)
+	require.EqualValues(t, int64(1764460800123), b.time)
 	want := piece{from: at, to: journal.Place{Mark: 1, LSN: 74, Within: 12}, first: 1764460800123, through: 1764460801000}
 	want.Name = pieceName("c", volumeOf(at), &want)
 	got, ok := parsePiece(Object{Name: want.Name})
