@@ -251,6 +251,9 @@ func (w *jobs) inquire(c *transcript.Conn) error {
 			name := value[max(strings.LastIndex(value, "job"), 0):]
 			there(place, name)
 			if place == "dead" {
+				if strings.HasPrefix(value, "p") { // the priority comes first
+					_, value, _ = strings.Cut(value, " ")
+				}
 				attempts, _, _ := strings.Cut(value, " ")
 				w.found.attempts[name], _ = strconv.Atoi(attempts)
 			}
