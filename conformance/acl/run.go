@@ -151,9 +151,9 @@ func doAll(conns [2]*transcript.Conn, commands [][]string, fn func(i int, a, b t
 	return nil
 }
 
-// newCategories are the categories that Redis has had since 8.0 for its new types and the query engine.
+// newCategories are the categories that Redis has had since 8.0 for its new types and the query engine, and Valkey for path hashes.
 var newCategories = map[string]bool{"bloom": true, "cuckoo": true, "cms": true, "topk": true, "tdigest": true, "json": true,
-	"timeseries": true, "array": true, "search": true}
+	"timeseries": true, "array": true, "search": true, "pathhash": true}
 
 // prepare finds the commands that both servers have, and compares their categories.
 func (p *pair) prepare() error {
