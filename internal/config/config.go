@@ -385,10 +385,11 @@ func (c *Config) Value(name string) string { return directiveNamed(name).show(c.
 func (c *Config) CheckAssignments(pairs []Assignment, trusted bool) (culprit string, err error) {
 	seen := make(map[string]bool, len(pairs))
 	for _, p := range pairs {
-		if p.d.startOnly && !(p.d.sameAllowed && p.value == p.d.show(c.Get())) {
+		same := p.d.sameAllowed && p.value == p.d.show(c.Get())
+		if p.d.startOnly && !same {
 			return p.name, errImmutable
 		}
-		if p.d.protected && !trusted {
+		if p.d.protected && !trusted && !same {
 			return p.name, errProtected
 		}
 		if seen[p.name] {

@@ -227,6 +227,12 @@ func TestProtectedDirectivesNeedAnAccess(t *testing.T) {
 	_, err = c.SetAll(change, true)
 	require.NoError(t, err)
 	require.Equal(t, "x.rdb", c.Get().Files.DBFilename)
+
+	// Programs that set all directives to what CONFIG GET shows do not know ours.
+	_, err = c.SetAll([]Assignment{{directiveNamed("archive"), "archive", ""}}, false)
+	require.NoError(t, err)
+	_, err = c.SetAll([]Assignment{{directiveNamed("archive"), "archive", "/archive"}}, false)
+	require.EqualError(t, err, "can't set protected config")
 }
 
 func TestSeveralChangesAtRunTimeHappenAllOrNone(t *testing.T) {

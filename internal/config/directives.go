@@ -162,7 +162,7 @@ var directiveTable = []*directive{
 	memory("checkpoint-size", "256mb", 1<<20, func(s *Settings) *int { return &s.Persistence.CheckpointSize }).ours(),
 	memory("changes-retention", "0", 0, func(s *Settings) *int { return &s.Persistence.ChangesRetention }).ours(),
 	duration("changes-retention-time", "0", func(s *Settings) *time.Duration { return &s.Persistence.ChangesRetentionTime }).ours(),
-	text("archive", "", func(s *Settings) *string { return &s.Persistence.Archive }).ours().protect(),
+	text("archive", "", func(s *Settings) *string { return &s.Persistence.Archive }).ours().protect().unlessSame(),
 	positive(duration("archive-interval", "10", func(s *Settings) *time.Duration { return &s.Persistence.ArchiveInterval })).ours(),
 	positive(duration("archive-base-interval", "86400",
 		func(s *Settings) *time.Duration { return &s.Persistence.ArchiveBaseInterval })).ours(),

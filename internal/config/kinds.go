@@ -27,7 +27,7 @@ type directive struct {
 	protected bool
 	// reread says that the directive names files, which are read again each time it is set.
 	reread bool
-	// sameAllowed says that a startOnly directive accepts its present value. Directives that Redis does not have do,
+	// sameAllowed says that a startOnly or protected directive accepts its present value. Directives that Redis does not have do,
 	// because programs that know Redis's directives set all others to the value that CONFIG GET shows.
 	sameAllowed bool
 	// many says that the value may be several words or none; all others are exactly one word.
