@@ -111,7 +111,7 @@ func combinePage(op bitmap.Op, of []*roaring.Bitmap, size uint64) *roaring.Bitma
 		r := roaring.New()
 		for _, b := range of {
 			if b != nil {
-				r.Xor(b)
+				r = roaring.Xor(r, b) // the method Xor changes b where it has a dense container and r one of runs
 			}
 		}
 		return r

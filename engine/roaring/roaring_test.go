@@ -233,3 +233,26 @@ func TestChangedPartsAreRecorded(t *testing.T) {
 	epochs.Current++
 	require.Len(t, log.Frozen().Sorted(), 4)
 }
+
+// The library's Xor in place changes its argument where that has a dense container and the receiver one of runs.
+func TestCombinationsLeaveTheirOperandsAlone(t *testing.T) {
+	runs, dense := make([]byte, 8192), make([]byte, 8192)
+	for i := range dense {
+		dense[i] = byte(i * 167)
+		if i < 5000 {
+			runs[i] = 0xff
+		}
+	}
+	for op := bitmap.And; op <= bitmap.One; op++ {
+		a, b := FromBytes(runs), FromBytes(dense)
+		of, texts := []Source{{Bitmap: a}, {Bitmap: b}}, [][]byte{runs, dense}
+		if op == bitmap.Not {
+			of, texts = of[:1], texts[:1]
+		}
+		want := make([]byte, 8192)
+		bitmap.Combine(want, op, texts)
+		requireBits(t, want, Combine(op, of))
+		requireBits(t, runs, a)
+		requireBits(t, dense, b)
+	}
+}
