@@ -149,7 +149,7 @@ func path(pieces []piece, at journal.Place) (steps []piece, end journal.Place, g
 // tail is the end of a chain.
 type tail struct {
 	last    base
-	at      journal.Place // the end of the last piece, or of the base
+	at      journal.Place // where the next piece begins; a base may already be further
 	through int64         // until when it is complete, in ms since 1970
 	volumes []string      // from head.From on
 }
@@ -170,10 +170,18 @@ func tailOf(ctx context.Context, s Store, h head) (t tail, err error) {
 		t.volumes = append(t.volumes, volumeOf(b.at))
 	}
 	t.last = c.bases[len(c.bases)-1]
-	t.at, t.through = t.last.at, t.last.time
-	steps, end, _ := path(c.pieces, t.last.at)
+	steps, end, gap := path(c.pieces, c.bases[0].at)
+	t.at, t.through = end, c.bases[0].time
+	for ; gap != nil; t.at = end {
+		steps, end, gap = path(c.pieces, gap.from)
+	}
+	for _, b := range c.bases {
+		if order(b.at, t.at) <= 0 {
+			t.through = max(t.through, b.time)
+		}
+	}
 	if len(steps) > 0 {
-		t.at, t.through = end, max(t.through, steps[len(steps)-1].through)
+		t.through = max(t.through, steps[len(steps)-1].through)
 	}
 	if order(c.reach.place, t.at) == 0 {
 		t.through = max(t.through, c.reach.time)

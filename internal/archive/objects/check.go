@@ -63,8 +63,10 @@ func describe(ctx context.Context, s Store, name string) (c Chain, all contents,
 	for _, p := range steps {
 		c.To = max(c.To, p.through)
 	}
-	if gap == nil {
-		c.To = max(c.To, all.bases[len(all.bases)-1].time)
+	for _, b := range all.bases {
+		if gap == nil && order(b.at, end) <= 0 { // the pieces before a new base may not be there yet
+			c.To = max(c.To, b.time)
+		}
 	}
 	if order(all.reach.place, end) == 0 {
 		c.To = max(c.To, all.reach.time)

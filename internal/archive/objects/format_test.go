@@ -123,6 +123,41 @@ func TestPathsOfPieces(t *testing.T) {
 	}
 }
 
+// A chain is continued where its pieces end, not at a base before which pieces are missing because the server crashed.
+func TestChainsAreContinuedWhereTheirPiecesEnd(t *testing.T) {
+	place := func(lsn uint64) journal.Place { return journal.Place{LSN: lsn} }
+	for _, test := range []struct {
+		bases, pieces []uint64 // a base and a piece are made in the second of their LSN
+		at            uint64
+		through       int64
+	}{
+		{bases: []uint64{5}, at: 5, through: 5000},
+		{bases: []uint64{5}, pieces: []uint64{5, 8}, at: 8, through: 8000},
+		{bases: []uint64{5, 8}, pieces: []uint64{5, 8}, at: 8, through: 8000},
+		{bases: []uint64{5, 9}, pieces: []uint64{5, 8}, at: 8, through: 8000},
+		{bases: []uint64{5, 9}, at: 5, through: 5000},
+		{bases: []uint64{5, 9}, pieces: []uint64{5, 8, 8, 12}, at: 12, through: 12000},
+		{bases: []uint64{5, 9}, pieces: []uint64{5, 7, 8, 12}, at: 12, through: 12000},
+	} {
+		s, err := Open(disk.System, t.TempDir())
+		require.NoError(t, err)
+		const chain = "20261130T120000Z-6a09e667"
+		for _, lsn := range test.bases {
+			put(t, s, baseName(chain, place(lsn), int64(lsn)*1000), "")
+		}
+		for i := 0; i < len(test.pieces); i += 2 {
+			from, to := test.pieces[i], test.pieces[i+1]
+			p := piece{from: place(from), to: place(to), first: int64(from) * 1000, through: int64(to) * 1000}
+			put(t, s, pieceName(chain, volumeOf(place(5)), &p), "")
+		}
+		got, err := tailOf(t.Context(), s, head{Chain: chain, From: volumeOf(place(5))})
+		require.NoError(t, err)
+		require.Equal(t, place(test.at), got.at, "%+v", test)
+		require.Equal(t, test.through, got.through, "%+v", test)
+		require.Equal(t, place(test.bases[len(test.bases)-1]), got.last.at)
+	}
+}
+
 // records returns the object of a piece, and its name.
 func recordsOf(t *testing.T, s Store, chain string, from journal.Place, entries ...journal.Entry) string {
 	t.Helper()
