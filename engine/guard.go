@@ -844,6 +844,7 @@ func (g *Guard) Flush(db int) int {
 		}
 		g.growth += s.indexSize() - index - used
 	}
+	g.countSlotMemory(g.ks.slotMemory != nil)
 	g.changes++ // also without keys: indexes and dictionaries go too, and followers must do the same
 	for n := first; n <= last; n++ {
 		if emptied[n] || g.ks.fetching {

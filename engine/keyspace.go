@@ -56,6 +56,8 @@ type Keyspace struct {
 	// The following fields change only while all shards are locked; reading them needs a lock on one.
 	spaces  []space  // those in use and dropped ones
 	current []uint32 // by database, index in spaces
+	// slotMemory has the bytes of the keys and values of each slot; nil unless CountSlotMemory has begun it.
+	slotMemory []atomic.Int64
 
 	// For storage, under the same rule. All are zero without a Source.
 	source  Source

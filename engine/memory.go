@@ -1,5 +1,7 @@
 package engine
 
+import "sync/atomic"
+
 // The memory that the data takes. It is counted, not measured: the runtime's figures include garbage and everything
 // else in the process. Every data structure knows its present size, so a guard records the sizes of entries that it may
 // change, and compares them at its end.
@@ -54,7 +56,7 @@ func (g *Guard) countLater(e *Entry, size int) {
 // scheduled.
 func (g *Guard) uncount(e *Entry) {
 	if e.counted() {
-		g.grew(g.database(e), -e.size())
+		g.entryGrew(e, -e.size())
 	}
 	e.leaveCount()
 }
@@ -67,6 +69,19 @@ func (e *Entry) leaveCount() { e.flags = e.flags&^flagUncounted | flagGone }
 
 // database returns the part of the entry's database in its shard.
 func (g *Guard) database(e *Entry) *database { return &g.ks.shards[e.shard].dbs[g.DB(e)] }
+
+// entryGrew adds n bytes to the memory of an entry.
+func (g *Guard) entryGrew(e *Entry, n int) {
+	g.grew(g.database(e), n)
+	g.ks.slotGrew(e, n)
+}
+
+// slotGrew adds n bytes to the memory of an entry's slot if that is counted.
+func (ks *Keyspace) slotGrew(e *Entry, n int) {
+	if ks.slotMemory != nil {
+		ks.slotMemory[ks.slotOf(bytesOf(e.Key()))].Add(int64(n))
+	}
+}
 
 // grew adds n bytes to the memory of a database.
 func (g *Guard) grew(d *database, n int) {
@@ -86,7 +101,7 @@ func (g *Guard) count() {
 			size = p.entry.size()
 		}
 		if size != p.size {
-			g.grew(g.database(p.entry), size-p.size)
+			g.entryGrew(p.entry, size-p.size)
 		}
 	}
 	clear(g.pending)
@@ -120,5 +135,46 @@ func (ks *Keyspace) resized(e *Entry, was int) {
 		n := e.size() - was
 		ks.shards[e.shard].dbs[ks.spaces[e.space].db].used += n
 		ks.used.Add(int64(n))
+		ks.slotGrew(e, n)
 	}
+}
+
+// CountSlotMemory begins to count the memory of each slot, or ends it. No guard may be held.
+func (ks *Keyspace) CountSlotMemory(on bool) {
+	var g Guard
+	g.Lock(ks, AllShards, ks.Now())
+	defer g.Unlock()
+	g.countSlotMemory(on)
+}
+
+// countSlotMemory is CountSlotMemory under a guard over everything.
+func (g *Guard) countSlotMemory(on bool) {
+	ks := g.ks
+	if ks.slotMemory = nil; !on || ks.slots == 0 {
+		return
+	}
+	ks.slotMemory = make([]atomic.Int64, ks.slots)
+	for i := range ks.shards {
+		for db := range g.shard(uint8(i)).dbs {
+			for p := range ks.shards[i].dbs[db].dict.All() {
+				if e := *p; e.counted() {
+					ks.slotGrew(e, e.size())
+				}
+			}
+		}
+	}
+	for _, p := range g.pending {
+		if p.entry != nil {
+			ks.slotGrew(p.entry, p.size)
+		}
+	}
+}
+
+// SlotMemory returns how many bytes the keys and values of a slot take in memory, in all databases. It is 0 unless
+// CountSlotMemory has begun to count.
+func (g *Guard) SlotMemory(slot int) int64 {
+	if g.ks.slotMemory == nil {
+		return 0
+	}
+	return g.ks.slotMemory[slot].Load()
 }

@@ -40,6 +40,25 @@ func requireCounted(t require.TestingT, ks *Keyspace) {
 	defer g.Unlock()
 	was := ks.used.Load()
 	require.Equal(t, ks.recount(), was)
+	requireSlotsCounted(t, &g)
+}
+
+// requireSlotsCounted compares the memory of slots with a walk over all keys. The guard holds all shards.
+func requireSlotsCounted(t require.TestingT, g *Guard) {
+	if g.ks.slotMemory == nil {
+		return
+	}
+	want := make([]int64, g.ks.slots)
+	for i := range g.ks.shards {
+		for db := range g.ks.shards[i].dbs {
+			for p := range g.ks.shards[i].dbs[db].dict.All() {
+				want[g.ks.slotOf([]byte((*p).Key()))] += int64((*p).size())
+			}
+		}
+	}
+	for slot, n := range want {
+		require.Equal(t, n, g.SlotMemory(slot), slot)
+	}
 }
 
 // The count equals that of a walk over all keys, whatever happens to them, and is zero without keys.
@@ -121,6 +140,7 @@ func TestMemoryIsCountedAsItIs(t *testing.T) {
 				},
 				func(g *Guard) { g.Flush(rapid.IntRange(-1, 2).Draw(t, "flushed")) },
 				func(g *Guard) { g.Swap(db(), db()) },
+				func(g *Guard) { g.countSlotMemory(rapid.IntRange(0, 5).Draw(t, "slots") > 0) },
 				func(g *Guard) { require.NoError(t, g.Reload()) },
 			}
 			for range rapid.IntRange(1, 30).Draw(t, "guards") {

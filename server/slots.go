@@ -44,12 +44,19 @@ func (srv *Server) followCosts() {
 
 // countSlots begins or ends, as the settings say, to count the cost of commands for each slot.
 func (srv *Server) countSlots(set *config.Settings) {
+	n, want := srv.cluster, set.Cluster.SlotStats
+	if n == nil {
+		return
+	}
+	had := config.SlotStats(n.Counted.Swap(uint32(want)))
 	switch {
-	case srv.cluster == nil:
-	case !set.Cluster.SlotStats:
-		srv.cluster.Stats.Store(nil)
-	case srv.cluster.Stats.Load() == nil:
-		srv.cluster.Stats.Store(new(cluster.SlotStats))
+	case !want.OfCommands():
+		n.Stats.Store(nil)
+	case !had.OfCommands():
+		n.Stats.Store(new(cluster.SlotStats))
+	}
+	if (had^want)&config.SlotMemory != 0 {
+		srv.ks.CountSlotMemory(want&config.SlotMemory != 0)
 	}
 }
 

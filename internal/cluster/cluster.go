@@ -15,8 +15,10 @@ type Node struct {
 	ID string
 	// Run is a new name for each start of the server.
 	Run string
-	// Stats is the cost of commands by slot; nil unless cluster-slot-stats-enabled is on.
+	// Stats is the cost of commands by slot; nil unless cluster-slot-stats-enabled has one that needs it.
 	Stats atomic.Pointer[SlotStats]
+	// Counted is the config.SlotStats of cluster-slot-stats-enabled.
+	Counted atomic.Uint32
 	// free has the slots that a single node has unassigned, nil if it has all slots. A group stores its slots in its journal.
 	free atomic.Pointer[SlotSet]
 }

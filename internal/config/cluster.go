@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -19,8 +20,8 @@ type ClusterSettings struct {
 	Databases int
 	// Slots are the slots that a new shard begins with: pairs of the first and the last of a range.
 	Slots [][2]int
-	// SlotStats says that the cost of commands is counted for each slot.
-	SlotStats bool
+	// SlotStats says what is counted for each slot.
+	SlotStats SlotStats
 }
 
 // DatabaseCount is the number of databases. In cluster mode clients can use Cluster.Databases of them.
@@ -60,12 +61,62 @@ func clusterDirectives() []*directive {
 		number("cluster-announce-bus-port", "0", 0, 65535, func(s *Settings) *int { return &s.Cluster.AnnounceBusPort }),
 		number("cluster-databases", "1", 1, math.MaxInt32, func(s *Settings) *int { return &s.Cluster.Databases }).atStart().unlessSame().ours(),
 		(&directive{name: "cluster-slots", initial: "0-16383", many: true, parse: parseSlots, show: showSlots}).atStart().unlessSame().ours(),
-		yesNo("cluster-slot-stats-enabled", "no", func(s *Settings) *bool { return &s.Cluster.SlotStats }).ours(),
+		(&directive{name: "cluster-slot-stats-enabled", initial: "no", many: true, parse: parseSlotStats,
+			show: func(s *Settings) string { return s.Cluster.SlotStats.String() }}).ours(),
 		choice("cluster-preferred-endpoint-type", "ip",
 			func(s *Settings) *ClusterEndpoint { return &s.Cluster.PreferredEndpoint },
 			option[ClusterEndpoint]{"ip", EndpointIP}, option[ClusterEndpoint]{"hostname", EndpointHostname},
 			option[ClusterEndpoint]{"unknown-endpoint", EndpointUnknown}),
 	}
+}
+
+// SlotStats are the things that are counted for each slot beside its keys.
+type SlotStats uint8
+
+// The bits of SlotStats.
+const (
+	SlotCPU    SlotStats = 1 << iota // the time that commands have taken
+	SlotNet                          // the bytes of requests and replies
+	SlotMemory                       // the memory that keys and values take
+)
+
+const allSlotStats = SlotCPU | SlotNet | SlotMemory
+
+// slotStats are the words of cluster-slot-stats-enabled.
+var slotStats = []option[SlotStats]{{"no", 0}, {"yes", allSlotStats}, {"cpu", SlotCPU}, {"net", SlotNet}, {"mem", SlotMemory}}
+
+var errSlotStats = errors.New("argument(s) must be one of the following: no, yes, cpu, net, mem")
+
+func parseSlotStats(s *Settings, words []string) error {
+	var found SlotStats
+	for _, w := range words {
+		for w := range strings.FieldsSeq(w) {
+			i := slices.IndexFunc(slotStats, func(o option[SlotStats]) bool { return strings.EqualFold(o.name, w) })
+			if i < 0 {
+				return errSlotStats
+			}
+			found |= slotStats[i].value
+		}
+	}
+	s.Cluster.SlotStats = found
+	return nil
+}
+
+// OfCommands reports whether something is counted for each command.
+func (s SlotStats) OfCommands() bool { return s&(SlotCPU|SlotNet) != 0 }
+
+// String returns the words of cluster-slot-stats-enabled.
+func (s SlotStats) String() string {
+	var words []string
+	for _, o := range slotStats {
+		switch {
+		case s == o.value:
+			return o.name
+		case o.value != 0 && o.value != allSlotStats && s&o.value != 0:
+			words = append(words, o.name)
+		}
+	}
+	return strings.Join(words, " ")
 }
 
 // checkHostname returns an error if a name cannot be announced.

@@ -49,7 +49,7 @@ func (t *Timing) Set(set *config.Settings) {
 		limit = min(limit, min(int64(n), math.MaxInt64/int64(time.Millisecond))*int64(time.Millisecond))
 	}
 	t.limit.Store(limit)
-	t.slots.Store(set.Cluster.Enabled && set.Cluster.SlotStats)
+	t.slots.Store(set.Cluster.Enabled && set.Cluster.SlotStats.OfCommands())
 	t.setExact()
 	t.tracking.Store(set.Monitoring.LatencyTracking)
 	large := int64(math.MaxInt64)

@@ -944,7 +944,7 @@ func help(c *command.Ctx) {
 		"SHARDS", "    Describe the shards, their slots and their nodes.",
 		"SLOT-STATS SLOTSRANGE <start-slot> <end-slot>",
 		"SLOT-STATS ORDERBY <metric> [LIMIT <limit>] [ASC|DESC]",
-		"    Count the keys of slots and, with cluster-slot-stats-enabled, what commands have cost.",
+		"    Count the keys of slots and, with cluster-slot-stats-enabled, their memory and what commands have cost.",
 		"SLOTS", "    Tell which node has which slots.",
 		"(the others)", "    Are refused: a shard elects its leader, and its servers join and leave with RAFT commands.",
 		"HELP", "    Print this help.")

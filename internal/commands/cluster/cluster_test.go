@@ -348,8 +348,22 @@ func TestSlotStatsCountKeysAndCosts(t *testing.T) {
 	require.Equal(t, "+OK", c.Line("CONFIG SET cluster-slot-stats-enabled yes"))
 	c.Line("PING")
 	require.Equal(t, "1", c.Line("GET a"))
-	require.Regexp(t, fmt.Sprintf(`^\[\[%d \["key-count" 2 "cpu-usec" \d+ "network-bytes-in" 20 "network-bytes-out" 7\]\]\]$`, a),
+	require.Regexp(t, fmt.Sprintf(
+		`^\[\[%d \["key-count" 2 "memory-bytes" \d\d+ "cpu-usec" \d+ "network-bytes-in" 20 "network-bytes-out" 7\]\]\]$`, a),
 		one(c.Line("CLUSTER SLOT-STATS ORDERBY NETWORK-BYTES-OUT LIMIT 1")))
+	for value, want := range map[string]string{
+		"mem":         `"key-count" 2 "memory-bytes" \d\d+`,
+		"mem cpu":     `"key-count" 2 "memory-bytes" \d\d+ "cpu-usec" \d+`,
+		"net":         `"key-count" 2 "network-bytes-in" \d+ "network-bytes-out" \d+`,
+		"net cpu mem": `"key-count" 2 "memory-bytes" \d\d+ "cpu-usec" \d+ "network-bytes-in" \d+ "network-bytes-out" \d+`,
+	} {
+		require.Equal(t, "+OK", c.Call("CONFIG", "SET", "cluster-slot-stats-enabled", value))
+		require.Regexp(t, fmt.Sprintf(`^\[\[%d \[%s\]\]\]$`, a, want), one(c.Line("CLUSTER SLOT-STATS ORDERBY KEY-COUNT LIMIT 1")), value)
+	}
+	c.Line("SET b " + strings.Repeat("x", 1000))
+	require.Contains(t, one(c.Line("CLUSTER SLOT-STATS ORDERBY MEMORY-BYTES LIMIT 1")), fmt.Sprintf("[[%d ", cluster.SlotOf([]byte("b"))))
+	c.Line("FLUSHALL")
+	require.Contains(t, one(c.Line("CLUSTER SLOT-STATS ORDERBY MEMORY-BYTES LIMIT 1")), `"memory-bytes" 0 `)
 	require.Equal(t, "+OK", c.Line("CONFIG SET cluster-slot-stats-enabled no"))
 	require.NotContains(t, c.Line("CLUSTER SLOT-STATS ORDERBY KEY-COUNT LIMIT 1"), "cpu-usec")
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/atomredis/atomredis/internal/cluster"
 	"github.com/atomredis/atomredis/internal/command"
+	"github.com/atomredis/atomredis/internal/config"
 )
 
 const (
@@ -14,29 +15,48 @@ const (
 	errSlotLimit  command.Error = "ERR LIMIT has to lie in between 1 and 16384 (maximum number of slots)."
 )
 
-// slotMetrics are the metrics of a slot. The first always exists, the others only if they are counted.
-var slotMetrics = []string{"key-count", "cpu-usec", "network-bytes-in", "network-bytes-out"}
+// slotMetrics are the metrics of a slot, in the order of the reply. Those with a bit exist only while that is counted.
+var slotMetrics = [...]struct {
+	name    string
+	counted config.SlotStats
+}{
+	{"key-count", 0}, {"memory-bytes", config.SlotMemory}, {"cpu-usec", config.SlotCPU},
+	{"network-bytes-in", config.SlotNet}, {"network-bytes-out", config.SlotNet},
+}
 
 // slotNumbers are the numbers of a slot, in the order of slotMetrics.
-type slotNumbers [4]int64
+type slotNumbers [len(slotMetrics)]int64
+
+// countedMetrics returns the names of the metrics that are counted, and their places in slotMetrics.
+func countedMetrics(counted config.SlotStats) (names []string, places []int) {
+	for i, m := range slotMetrics {
+		if m.counted&counted == m.counted {
+			names, places = append(names, m.name), append(places, i)
+		}
+	}
+	return names, places
+}
 
 func slotStats(c *command.Ctx) {
-	counters := nodeOf(c).Stats.Load()
-	metrics := slotMetrics[:1]
-	if counters != nil {
-		metrics = slotMetrics
-	}
+	node := nodeOf(c)
+	counters := node.Stats.Load()
+	metrics, places := countedMetrics(config.SlotStats(node.Counted.Load()))
 	order, ok := readSlotOrder(c, metrics)
 	if !ok {
 		return
 	}
+	if order.metric >= 0 {
+		order.metric = places[order.metric]
+	}
 	all := new([cluster.Slots]slotNumbers)
 	foreign := foreignSlots(c)
 	for slot := order.first; slot <= order.last; slot++ {
-		all[slot][0] = keysInSlot(c, slot, foreign)
+		if !foreign(slot) {
+			all[slot][0], all[slot][1] = keysInSlot(c, slot, foreign), c.G.SlotMemory(slot)
+		}
 		if counters != nil {
 			n := &counters[slot]
-			all[slot][1], all[slot][2], all[slot][3] = n.Micros.Load(), n.In.Load(), n.Out.Load()
+			all[slot][2], all[slot][3], all[slot][4] = n.Micros.Load(), n.In.Load(), n.Out.Load()
 		}
 	}
 	chosen := order.choose(all)
@@ -47,7 +67,7 @@ func slotStats(c *command.Ctx) {
 		c.W.Map(len(metrics))
 		for i, name := range metrics {
 			c.W.BulkString(name)
-			c.W.Int(all[slot][i])
+			c.W.Int(all[slot][places[i]])
 		}
 	}
 }
