@@ -68,7 +68,8 @@ func (srv *Server) startShards(set *config.Settings) {
 	srv.shards = shards.New(shards.Options{ID: srv.clusterShard, Clustered: srv.cluster != nil, Config: srv.config,
 		Keyspace: srv.ks, Host: (*shardsHost)(srv)})
 	srv.sessions.Shards = srv.shards
-	srv.migrations = migrate.New(migrate.Options{Shards: srv.shards, Keyspace: srv.ks, Host: (*migrateHost)(srv)})
+	srv.migrations = migrate.New(migrate.Options{Shards: srv.shards, Keyspace: srv.ks, Config: srv.config, Node: srv.cluster,
+		Log: srv.log, Host: (*migrateHost)(srv)})
 	srv.sessions.Migrations = srv.migrations
 	srv.forwards = forward.New(srv.sessions, (*forwardHost)(srv))
 }
@@ -117,12 +118,10 @@ func (srv *Server) answer(q *peers.Question) (a peers.News, err error) {
 			err = &peer.Error{Code: peer.NotLeading, Text: err.Error()}
 		}
 		return a, err
-	case q.Ask != peers.AskEnd || srv.cluster == nil:
-		return srv.shards.Answer(q)
+	case srv.cluster != nil && migrate.Answers(q.Ask):
+		return srv.migrations.Answer(q)
 	}
-	a = srv.shards.News()
-	a.Shard, err = srv.migrations.EndTask(q.Task)
-	return a, err
+	return srv.shards.Answer(q)
 }
 
 // ApplyShardRecord implements cluster.Host.

@@ -1,6 +1,9 @@
 package cluster
 
-import "math/bits"
+import (
+	"iter"
+	"math/bits"
+)
 
 // SlotSet is a set of slots. The zero value is empty.
 type SlotSet [Slots / 64]uint64
@@ -37,6 +40,17 @@ func (s *SlotSet) Len() (n int) {
 
 // Empty reports whether there is none.
 func (s *SlotSet) Empty() bool { return *s == SlotSet{} }
+
+// All returns the slots in order.
+func (s *SlotSet) All() iter.Seq[int] {
+	return func(yield func(slot int) bool) {
+		for slot := range Slots {
+			if s.Has(slot) && !yield(slot) {
+				return
+			}
+		}
+	}
+}
 
 // Ranges returns the slots in their order, as ranges that do not touch.
 func (s *SlotSet) Ranges() (list []Range) {

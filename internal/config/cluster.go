@@ -22,6 +22,9 @@ type ClusterSettings struct {
 	Slots [][2]int
 	// SlotStats says what is counted for each slot.
 	SlotStats SlotStats
+	// Rebalance says that the shard takes slots from others until each has its part, which is measured by RebalanceBy.
+	Rebalance   bool
+	RebalanceBy RebalanceBy
 }
 
 // DatabaseCount is the number of databases. In cluster mode clients can use Cluster.Databases of them.
@@ -63,11 +66,37 @@ func clusterDirectives() []*directive {
 		(&directive{name: "cluster-slots", initial: "0-16383", many: true, parse: parseSlots, show: showSlots}).atStart().unlessSame().ours(),
 		(&directive{name: "cluster-slot-stats-enabled", initial: "no", many: true, parse: parseSlotStats,
 			show: func(s *Settings) string { return s.Cluster.SlotStats.String() }}).ours(),
+		choice("cluster-rebalance", "no", func(s *Settings) *bool { return &s.Cluster.Rebalance },
+			option[bool]{"no", false}, option[bool]{"auto", true}).ours(),
+		choice("cluster-rebalance-by", "slots", func(s *Settings) *RebalanceBy { return &s.Cluster.RebalanceBy }, rebalanceBy...).ours(),
 		choice("cluster-preferred-endpoint-type", "ip",
 			func(s *Settings) *ClusterEndpoint { return &s.Cluster.PreferredEndpoint },
 			option[ClusterEndpoint]{"ip", EndpointIP}, option[ClusterEndpoint]{"hostname", EndpointHostname},
 			option[ClusterEndpoint]{"unknown-endpoint", EndpointUnknown}),
 	}
+}
+
+// RebalanceBy is what each shard of a cluster is to have the same of.
+type RebalanceBy uint8
+
+// The values of cluster-rebalance-by.
+const (
+	RebalanceSlots RebalanceBy = iota
+	RebalanceKeys
+	RebalanceMemory // of keys and values
+	RebalanceTime   // that commands take
+)
+
+var rebalanceBy = []option[RebalanceBy]{{"slots", RebalanceSlots}, {"keys", RebalanceKeys}, {"memory", RebalanceMemory},
+	{"time", RebalanceTime}}
+
+// String returns the value of cluster-rebalance-by.
+func (b RebalanceBy) String() string { return rebalanceBy[b].name }
+
+// RebalanceByName is the inverse of String; ok is false for other text.
+func RebalanceByName(name string) (by RebalanceBy, ok bool) {
+	i := slices.IndexFunc(rebalanceBy, func(o option[RebalanceBy]) bool { return o.name == name })
+	return RebalanceBy(max(i, 0)), i >= 0
 }
 
 // SlotStats are the things that are counted for each slot beside its keys.

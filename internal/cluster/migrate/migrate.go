@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/atomredis/atomredis/internal/cluster"
 	"github.com/atomredis/atomredis/internal/cluster/peers"
 	"github.com/atomredis/atomredis/internal/cluster/shards"
+	"github.com/atomredis/atomredis/internal/config"
 	"github.com/atomredis/atomredis/internal/replication"
 	"github.com/atomredis/atomredis/persist/rdb"
 )
@@ -39,21 +41,26 @@ type Host interface {
 type Options struct {
 	Shards   *shards.Shards
 	Keyspace *engine.Keyspace
+	Config   *config.Config
+	Node     *cluster.Node // nil unless cluster-enabled
+	Log      *slog.Logger
 	Host     Host
 }
 
 // Migrations runs the migrations of a server.
 type Migrations struct {
-	shards   *shards.Shards
-	ks       *engine.Keyspace
-	host     Host
-	ctx      context.Context // ends when the server leaves its group
-	node     shards.Node
-	running  sync.WaitGroup
-	tasks    tasks
-	exports  []*exportTask // changes under a guard over everything; any guard may read it
-	holds    holds
-	trimming atomic.Bool
+	o          Options
+	shards     *shards.Shards
+	ks         *engine.Keyspace
+	host       Host
+	ctx        context.Context // ends when the server leaves its group
+	node       shards.Node
+	running    sync.WaitGroup
+	tasks      tasks
+	exports    []*exportTask // changes under a guard over everything; any guard may read it
+	holds      holds
+	trimming   atomic.Bool
+	rebalancer rebalancer
 
 	mu      sync.Mutex
 	working map[string]*importTask // imports in progress, by task; nil while no keys arrive
@@ -64,17 +71,18 @@ var ErrNoMemory = errors.New("there is not enough memory")
 
 // New returns Migrations without a task.
 func New(o Options) *Migrations {
-	return &Migrations{shards: o.Shards, ks: o.Keyspace, host: o.Host, working: map[string]*importTask{}}
+	return &Migrations{o: o, shards: o.Shards, ks: o.Keyspace, host: o.Host, working: map[string]*importTask{}}
 }
 
 // Join sets the group, before other servers can ask. ctx ends when the server leaves it.
 func (h *Migrations) Join(ctx context.Context, node shards.Node) { h.ctx, h.node = ctx, node }
 
-// Tick makes the leader ask for the outcome of abandoned imports, and trim. The server calls it periodically, and soon
+// Tick makes the leader ask for the outcome of abandoned imports, trim, and take slots if it is to. The server calls it periodically, and soon
 // after each change of the record.
 func (h *Migrations) Tick() {
 	h.resolve()
 	h.trim()
+	h.rebalance(time.Now())
 }
 
 // Wait waits for all goroutines, once the context has ended.
@@ -248,9 +256,22 @@ func (h *Migrations) settle(o cluster.Other, ended string) error {
 	}))
 }
 
-// EndTask answers peers.AskEnd: it ends a task so that its slots are never exported, unless they already are, and returns
-// what the shard has agreed on.
-func (h *Migrations) EndTask(task string) (o cluster.Other, err error) {
+// Answers reports whether Answer answers a question.
+func Answers(ask string) bool { return ask == peers.AskEnd || ask == peers.AskLoad }
+
+// Answer answers questions of other shards: peers.AskEnd and peers.AskLoad.
+func (h *Migrations) Answer(q *peers.Question) (a peers.News, err error) {
+	a = h.shards.News()
+	if q.Ask == peers.AskLoad {
+		err = h.answerLoad(q, &a)
+	} else {
+		a.Shard, err = h.endTask(q.Task)
+	}
+	return a, err
+}
+
+// endTask ends a task so that its slots are never exported, unless they already are, and returns what the shard has agreed on.
+func (h *Migrations) endTask(task string) (o cluster.Other, err error) {
 	var guard engine.Guard
 	guard.Lock(h.ks, 1, h.ks.Now())
 	for _, t := range h.exports {

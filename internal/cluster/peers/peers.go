@@ -21,6 +21,7 @@ const (
 	AskNews = "news" // asks for the committed record of the shard
 	AskMeet = "meet" // makes the shard learn of another one
 	AskEnd  = "end"  // ends a migration, unless the slots are exported
+	AskLoad = "load" // asks what the shard has, compared with others
 )
 
 // Question is the request of a connection of peer.Shards. News is the reply.
@@ -30,6 +31,9 @@ type Question struct {
 	Shard *cluster.Other `json:",omitempty"`
 	// Task is the migration; only for AskEnd.
 	Task string `json:",omitempty"`
+	// By is a measure, of cluster-rebalance-by, and Slots asks for the load of each slot; only for AskLoad.
+	By    string `json:",omitempty"`
+	Slots bool   `json:",omitempty"`
 	// Addr is the server that a quorum.Change is about; only for those, which other servers of the group ask for.
 	Addr string `json:",omitempty"`
 }
@@ -43,6 +47,11 @@ type News struct {
 	Leads   bool   // this server leads
 	// Definitions is a digest of the shard's search indexes; "" if it has none.
 	Definitions string `json:",omitempty"`
+	// Load is what the shard has, Loads that of each slot if it was asked for, and Takes says that the shard takes slots of others
+	// if it has less than they; only for AskLoad.
+	Load  int64   `json:",omitempty"`
+	Loads []int64 `json:",omitempty"`
+	Takes bool    `json:",omitempty"`
 }
 
 // Member is a server of a shard.

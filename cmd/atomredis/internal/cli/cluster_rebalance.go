@@ -7,10 +7,13 @@ import (
 	"net"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
+
+	"github.com/atomredis/atomredis/internal/cluster/balance"
 )
 
 // rebalance moves slots between the shards of a cluster.
@@ -26,19 +29,21 @@ type rebalance struct {
 }
 
 // weights has the metrics of CLUSTER SLOT-STATS that the values of --by stand for; "" counts slots.
-var weights = map[string]string{"slots": "", "keys": "key-count", "time": "cpu-usec"}
+var weights = map[string]string{"slots": "", "keys": "key-count", "memory": "memory-bytes", "time": "cpu-usec"}
 
 func (a *app) clusterRebalance() *cobra.Command {
 	r := rebalance{a: a}
 	c := &cobra.Command{Use: "rebalance", Short: "move slots between shards, so that each has its part", Args: Arguments(0, 0),
-		Long: `Moves slots with their keys until each shard has the same number of slots, of keys, or of microseconds that commands have
-taken. Clients go on meanwhile. Slots move in batches, one after the other, which are smaller while other clients are delayed. An
-interrupt ends it after a batch; the next call goes on. A new shard has no slots: it gets its part. With --without the shard of a server loses all slots and can be shut down.`,
+		Long: `Moves slots with their keys until each shard has the same number of slots, of keys, of bytes in memory, or of microseconds
+that commands have taken. Clients go on meanwhile. Slots move in batches, one after the other, which are smaller while other clients
+are delayed. An interrupt ends it after a batch; the next call goes on. A new shard has no slots: it gets its part. With --without
+the shard of a server loses all slots and can be shut down.`,
 		Example: `  atomredis cluster rebalance -p 7001 --dry-run
   atomredis cluster rebalance -p 7001 --by keys --pause 1s
   atomredis cluster rebalance -p 7001 --without 127.0.0.1:7007`,
 		RunE: func(c *cobra.Command, _ []string) error { return r.run(c.Context()) }}
-	c.Flags().StringVar(&r.by, "by", "slots", "what each shard gets the same of: slots, keys, or time (needs cluster-slot-stats-enabled)")
+	c.Flags().StringVar(&r.by, "by", "slots",
+		"what each shard gets the same of: slots, keys, memory or time (the last two need cluster-slot-stats-enabled)")
 	c.Flags().Float64Var(&r.threshold, "threshold", 2, "do nothing if no shard differs from its part by more than this many percent")
 	c.Flags().IntVar(&r.batch, "batch", 100, "slots that move at once")
 	c.Flags().DurationVar(&r.pause, "pause", 0, "time between two batches")
@@ -47,6 +52,15 @@ interrupt ends it after a batch; the next call goes on. A new shard has no slots
 	c.Flags().StringSliceVar(&r.without, "without", nil, "address of a server whose shard is to have no slots")
 	c.Flags().BoolVar(&r.dryRun, "dry-run", false, "show what would move")
 	return c
+}
+
+// shard is what a rebalance knows of a shard.
+type shard struct {
+	nodes  []string // IDs of its servers
+	addrs  []string // their addresses for clients
+	leader string   // one of addrs; "" during an election
+	slots  []int    // in order
+	retire bool     // it is to have no slots
 }
 
 // moved is a row of the output.
@@ -61,7 +75,7 @@ func (r *rebalance) run(ctx context.Context) error {
 	metric, ok := weights[r.by]
 	switch {
 	case !ok:
-		return Usagef("--by takes slots, keys or time")
+		return Usagef("--by takes slots, keys, memory or time")
 	case r.batch < 1:
 		return Usagef("--batch takes a number above 0")
 	}
@@ -73,18 +87,25 @@ func (r *rebalance) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	moves, err := balance(shards, weight, r.threshold)
+	plan := make([]balance.Shard, len(shards))
+	for i := range shards {
+		plan[i] = balance.Shard{Slots: shards[i].slots, Retire: shards[i].retire}
+	}
+	moves, err := balance.Plan(plan, weight, r.threshold)
 	if err != nil {
 		return err
 	}
+	if !r.dryRun {
+		r.keepEmpty(ctx, shards)
+	}
 	for _, m := range moves {
 		if r.dryRun {
-			if err := r.show(&shards[m.from], &shards[m.to], m.slots); err != nil {
+			if err := r.show(&shards[m.From], &shards[m.To], m.Slots); err != nil {
 				return err
 			}
 			continue
 		}
-		if more, err := r.moveAll(ctx, &shards[m.from], &shards[m.to], m.slots); err != nil || !more {
+		if more, err := r.moveAll(ctx, &shards[m.From], &shards[m.To], m.Slots); err != nil || !more {
 			return err
 		}
 	}
@@ -92,6 +113,19 @@ func (r *rebalance) run(ctx context.Context) error {
 		return r.a.printed("Each shard has its part.")
 	}
 	return nil
+}
+
+// keepEmpty ends cluster-rebalance at shards that are to have no slots, so that they do not take them back.
+func (r *rebalance) keepEmpty(ctx context.Context, shards []shard) {
+	for _, s := range shards {
+		for _, addr := range s.addrs {
+			if s.retire {
+				client := r.at(addr)
+				_ = client.ConfigSet(ctx, "cluster-rebalance", "no") // one that is down, or older, takes nothing
+				client.Close()
+			}
+		}
+	}
 }
 
 // moveAll moves slots from a shard to another in batches; more is false if ctx has ended.
@@ -102,17 +136,18 @@ func (r *rebalance) moveAll(ctx context.Context, from, to *shard, slots []int) (
 			s.Close()
 		}
 	}()
-	t := throttle{limit: r.latency, most: r.batch}
-	t.begin(ctx, servers)
+	probe := func(ctx context.Context) time.Duration { return ping(ctx, servers) }
+	t := balance.Throttle{Limit: r.latency, Most: r.batch, Pause: probePause}
+	t.Begin(ctx, probe)
 	for len(slots) > 0 {
-		batch := slots[:min(t.size, len(slots))]
-		if err := t.during(ctx, servers, func() error { return r.move(ctx, to, batch) }); err != nil {
+		batch := slots[:min(t.Size(), len(slots))]
+		if err := t.During(ctx, probe, func() error { return r.move(ctx, to, batch) }); err != nil {
 			return false, err
 		}
 		if err := r.show(from, to, batch); err != nil {
 			return false, err
 		}
-		if slots = slots[len(batch):]; !sleep(ctx, r.pause) {
+		if slots = slots[len(batch):]; !balance.Sleep(ctx, r.pause) {
 			return false, nil
 		}
 	}
@@ -243,9 +278,11 @@ func (r *rebalance) at(addr string) *redis.Client {
 const (
 	// moveTries is how often a batch is tried while leaders change.
 	moveTries = 10
-	// movePause is the time before the next try, and statusPause that between two looks at a task.
+	// movePause is the time before the next try, statusPause that between two looks at a task, and probePause that between two
+	// PINGs.
 	movePause   = time.Second
 	statusPause = 20 * time.Millisecond
+	probePause  = 5 * time.Millisecond
 )
 
 // move moves slots to a shard. It tries again if they did not arrive, and does not stop within a batch when ctx ends.
@@ -260,7 +297,7 @@ func (r *rebalance) move(ctx context.Context, to *shard, slots []int) (err error
 			err = r.migrate(ctx, to.leader, missing)
 		}
 		if err != nil {
-			sleep(ctx, movePause)
+			balance.Sleep(ctx, movePause)
 		}
 	}
 	return err
@@ -311,17 +348,42 @@ func (r *rebalance) migrate(ctx context.Context, leader string, slots []int) err
 		case "failed", "canceled":
 			return errors.New(orElse(textOf(f["last_error"]), textOf(f["state"])))
 		}
-		sleep(ctx, statusPause)
+		balance.Sleep(ctx, statusPause)
 	}
 	return fmt.Errorf("slots %s to %s: %w", strconv.Quote(rangesText(slots)), leader, err)
 }
 
-// sleep waits, and reports false if ctx ends meanwhile.
-func sleep(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-time.After(d):
-		return ctx.Err() == nil
-	case <-ctx.Done():
-		return false
+// ping returns how long the slowest of some servers takes to answer.
+func ping(ctx context.Context, servers []*redis.Client) (slowest time.Duration) {
+	for _, s := range servers {
+		began := time.Now()
+		s.Ping(ctx) // a server that does not answer is slow; the migration itself reports what is wrong
+		slowest = max(slowest, time.Since(began))
 	}
+	return slowest
+}
+
+// rangesOf returns the first and last slots of the ranges of sorted slots.
+func rangesOf(slots []int) (ranges [][2]int) {
+	for _, slot := range slots {
+		if n := len(ranges); n > 0 && ranges[n-1][1] == slot-1 {
+			ranges[n-1][1] = slot
+		} else {
+			ranges = append(ranges, [2]int{slot, slot})
+		}
+	}
+	return ranges
+}
+
+// rangesText is the form of slots in CLUSTER NODES: 0-99 105.
+func rangesText(slots []int) string {
+	var words []string
+	for _, r := range rangesOf(slots) {
+		if r[0] == r[1] {
+			words = append(words, fmt.Sprint(r[0]))
+		} else {
+			words = append(words, fmt.Sprintf("%d-%d", r[0], r[1]))
+		}
+	}
+	return strings.Join(words, " ")
 }

@@ -30,15 +30,16 @@ func startCluster(t *testing.T, slots ...string) (dbs []*atomredis.DB, raft, cli
 		dbs = append(dbs, db)
 	}
 	for i := range slots[1:] {
-		require.Eventually(t, func() bool { // a server that was just elected does not lead yet
+		require.EventuallyWithT(t, func(c *assert.CollectT) { // a server that was just elected does not lead yet
 			_, err := dbs[0].Do(t.Context(), "CLUSTER", "MEET", "127.0.0.1", portOf(client[i+1]), portOf(raft[i+1]))
-			return err == nil
+			require.NoError(c, err)
 		}, time.Minute, 50*time.Millisecond)
 	}
 	for i := range slots {
-		require.Eventually(t, func() bool {
+		require.EventuallyWithT(t, func(c *assert.CollectT) {
 			out, code := ask(append([]string{"cluster", "status"}, at(client[i])...)...)
-			return code == 0 && strings.Count(out, "\tleader\tyes\t") == len(slots)
+			require.Zero(c, code, out)
+			require.Equal(c, len(slots), strings.Count(out, "\tleader\tyes\t"), out)
 		}, time.Minute, 50*time.Millisecond)
 	}
 	return dbs, raft, client
@@ -105,15 +106,26 @@ func TestShardsAreBalanced(t *testing.T) {
 		require.InDelta(t, 100, n, 4, each) // some slots have several keys
 	}
 
+	for _, db := range dbs {
+		_, err := db.Do(t.Context(), "CONFIG", "SET", "cluster-slot-stats-enabled", "mem", "cluster-rebalance", "auto")
+		require.NoError(t, err)
+	}
+	out, code = rebalance("--by", "memory", "--threshold", "20", "--dry-run")
+	require.Zero(t, code, out)
+	require.Equal(t, "Each shard has its part.\n", out, "keys are of the same size")
+
 	out, code = rebalance("--without", client[2], "--batch", "20000", "--max-latency", "0", "--json")
 	require.Zero(t, code, out)
 	require.Contains(t, out, `{"from":"`+client[2]+`","to":"`)
+	setting, err := dbs[2].Do(t.Context(), "CONFIG", "GET", "cluster-rebalance")
+	require.NoError(t, err)
+	require.Contains(t, setting.String(), "no", "it does not take slots back")
 	sum, each = keys()
 	require.Zero(t, each[2])
 	require.EqualValues(t, 300, sum, each)
 
 	for options, want := range map[string]string{
-		"--by memory":           "--by takes slots, keys or time",
+		"--by load":             "--by takes slots, keys, memory or time",
 		"--batch 0":             "--batch takes a number above 0",
 		"--by time":             "does not count cpu-usec: CONFIG SET cluster-slot-stats-enabled yes",
 		"--without 127.0.0.1:1": "no shard has a server with the address 127.0.0.1:1",
@@ -124,21 +136,7 @@ func TestShardsAreBalanced(t *testing.T) {
 	}
 }
 
-// Batches are halved while clients are delayed, and doubled when they are not.
-func TestBatchesFollowTheLatencyOfOthers(t *testing.T) {
-	const ms = time.Millisecond
-	th := throttle{limit: 20 * ms, most: 100, size: 16, usual: 2 * ms}
-	for _, step := range []struct {
-		latency time.Duration
-		slow    bool
-		size    int
-	}{{22 * ms, false, 32}, {0, false, 64}, {5 * ms, false, 100}, {23 * ms, true, 50}, {time.Second, true, 25}, {30 * ms, true, 12},
-		{ms, false, 24}, {time.Second, true, 12}, {time.Second, true, 6}, {time.Second, true, 3}, {time.Second, true, 1},
-		{time.Second, true, 1}, {ms, false, 2}} {
-		require.Equal(t, step.slow, th.next(step.latency), "%+v", step)
-		require.Equal(t, step.size, th.size, "%+v", step)
-	}
-	require.Zero(t, high(nil))
-	require.Equal(t, 9*ms, high([]time.Duration{9 * ms, 2 * ms, ms}))
-	require.Equal(t, 2*ms, high([]time.Duration{3 * ms, 2 * ms, ms, ms, ms, ms, ms, ms, ms, ms, 2 * ms}))
+func TestRanges(t *testing.T) {
+	require.Equal(t, "0-2 4 7-8", rangesText([]int{0, 1, 2, 4, 7, 8}))
+	require.Empty(t, rangesText(nil))
 }

@@ -1,0 +1,84 @@
+package migrate
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/atomredis/atomredis/internal/cluster"
+)
+
+// Of all leaders only that of the shard with least takes slots, from the one with most. Shards without cluster-rebalance auto
+// give slots, and take none.
+func TestOnlyTheShardWithLeastTakesSlots(t *testing.T) {
+	for _, test := range []struct {
+		loads map[string]float64
+		begun bool
+		taker string // "" is nobody
+		from  string
+	}{
+		{map[string]float64{"a": 300, "b": 0, "c": 0}, false, "b", "a"},
+		{map[string]float64{"a": 150, "b": 150, "c": 0}, false, "c", "a"},
+		{map[string]float64{"a": 100, "b": 150, "c": 50}, false, "c", "b"},
+		{map[string]float64{"a": 105, "b": 100, "c": 95}, false, "", ""},
+		{map[string]float64{"a": 105, "b": 100, "c": 95}, true, "c", "a"},
+		{map[string]float64{"a": 101, "b": 100, "c": 99}, true, "", ""},
+		{map[string]float64{"a": 110, "b": 120, "c": 100}, false, "", ""},
+		{map[string]float64{"a": 0, "b": 0}, false, "", ""},
+		{map[string]float64{"a": 7}, false, "", ""},
+		{map[string]float64{"a": 200, "b": 0, "idle": 0}, false, "b", "a"},
+		{map[string]float64{"a": 100, "b": 100, "idle": 0}, false, "", ""},
+		{map[string]float64{"a": 90, "b": 150, "idle": 60}, false, "a", "b"},
+	} {
+		loads := map[string]load{}
+		for id, n := range test.loads {
+			loads[id] = load{n, id != "idle"}
+		}
+		for id := range test.loads {
+			if id == "idle" {
+				continue
+			}
+			from, _, ok := source(id, loads, test.begun)
+			require.Equal(t, id == test.taker, ok, "%s: %+v", id, test)
+			if ok {
+				require.Equal(t, test.from, from)
+			}
+		}
+	}
+}
+
+// The load by time is that of the last one or two minutes.
+func TestRatesForget(t *testing.T) {
+	var r rates
+	var counters cluster.SlotStats
+	var own cluster.SlotSet
+	own.Add(7)
+	own.Add(8)
+	begin := time.Unix(1_000_000, 0)
+	read := func(want7, want8 int64, wantErr error) {
+		t.Helper()
+		var loads [cluster.Slots]int64
+		require.Equal(t, wantErr, r.read(&counters, &own, &loads))
+		require.Equal(t, [3]int64{want7, want8}, [3]int64{loads[7], loads[8], loads[9]})
+	}
+	counters[7].Micros.Store(1000)
+	r.sample(begin, &counters)
+	read(0, 0, errNoRates)
+	r.sample(begin.Add(rateWindow/2), &counters)
+	read(0, 0, errNoRates)
+	counters[7].Micros.Add(5)
+	counters[9].Micros.Add(50)
+	r.sample(begin.Add(rateWindow), &counters)
+	read(5, 0, nil)
+	counters[8].Micros.Add(3)
+	read(5, 3, nil)
+	r.sample(begin.Add(2*rateWindow), &counters)
+	read(0, 3, nil)
+	r.sample(begin.Add(3*rateWindow), &counters)
+	read(0, 0, nil)
+	r.sample(begin.Add(4*rateWindow), nil)
+	require.Equal(t, errNoTimes, r.read(nil, &own, new([cluster.Slots]int64)))
+	r.sample(begin.Add(5*rateWindow), &counters)
+	read(0, 0, errNoRates)
+}
