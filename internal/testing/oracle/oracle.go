@@ -48,7 +48,7 @@ func Start(t testing.TB, args ...string) string {
 	go func() {
 		lines := bufio.NewScanner(out)
 		for lines.Scan() {
-			if strings.Contains(lines.Text(), "ready to accept connections at") {
+			if strings.Contains(strings.ToLower(lines.Text()), "ready to accept connections") { // 7.0 and 8 say it differently
 				close(ready)
 				break
 			}
