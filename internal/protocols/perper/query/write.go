@@ -260,7 +260,7 @@ func (r *Run) Changes() (entries []Entry, err error) {
 
 // Key returns the only key that the condition permits; ok is false if it may permit several.
 func (r *Run) Key() (key []byte, ok bool) {
-	if !r.table.made || r.st.count {
+	if !r.table.made {
 		return nil, false
 	}
 	switch code := binary.Code(max(r.table.keys.code, 0)); code {
