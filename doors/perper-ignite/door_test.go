@@ -461,7 +461,8 @@ func TestTablesOfSQL(t *testing.T) {
 	// sql plays statements in the schema PUBLIC. want is the rest of the reply after the cursor, or an error.
 	sql := func(statement, args, demand, want string) {
 		t.Helper()
-		body := "00000000 00" + text("PUBLIC") + "0a000000 ffffffff" + text(statement) + args + demand + "00 00 00 00 00 00 0000000000000000 01"
+		body := "00000000 00" + text("PUBLIC") + "0a000000 ffffffff" + text(statement) + args + demand
+		body += "00 00 00 00 00 00 0000000000000000 01"
 		if strings.HasPrefix(want, "01") || strings.HasPrefix(want, "02") {
 			cursor++
 			want = hex.EncodeToString(binary.LittleEndian.AppendUint64(nil, uint64(cursor))) + want
