@@ -289,8 +289,8 @@ func (c *arithmetic) eval(r *row) value {
 	return v
 }
 
-// maxJoined is the longest text that || makes.
-const maxJoined = 1 << 20
+// maxJoined is the longest text that || makes. A statement may have thousands of them.
+const maxJoined = 64 << 10
 
 // integers calculates with whole numbers.
 func (c *arithmetic) integers(r *row, a, b int64) value {

@@ -204,6 +204,14 @@ func TestStatementsThatDoNotFitTheTable(t *testing.T) {
 	`)
 }
 
+func TestJoinedTextsHaveALimit(t *testing.T) {
+	b := newBase(t)
+	require.Equal(t, "changed true", b.do(t, "CREATE TABLE t (a INT PRIMARY KEY, b TEXT)"))
+	half := strings.Repeat("x", 32<<10)
+	require.Equal(t, "1", b.do(t, "INSERT INTO t VALUES (1, ? || ?)", half, half))
+	require.Equal(t, "The text is too long", b.do(t, "UPDATE t SET b = b || 'x'"))
+}
+
 func TestTablesThatCannotBeCreated(t *testing.T) {
 	for columns, want := range map[string]string{
 		`a INT, b INT)`:                                   "No PRIMARY KEY defined for CREATE TABLE",
