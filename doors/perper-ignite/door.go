@@ -43,6 +43,7 @@ type igniteDoor struct {
 	node         nodeID // identifies the server for clients if it has no other id
 	cluster      state
 	caches       sync.Map // from ids of caches to their last known names
+	tables       sync.Map // from schema.table in upper case to the last known names of their caches
 	requests     atomic.Int64
 	failed       atomic.Int64 // requests that were answered with an error
 	cursors      atomic.Int64 // a gauge

@@ -420,7 +420,7 @@ func TestQueriesInSQL(t *testing.T) {
 		step{2004, sql("00000000 00", "09 0a000000 657865637574696f6e73", "SELECT COUNT(*) FROM ITEM", "00000000", "00", page2),
 			"0400000000000000 01000000 01000000 04 0500000000000000 00"},
 		step{2004, sql(prefix, null, `SELECT * FROM "other".ITEM`, "00000000", "00", page2), "1 the statement asks another cache"},
-		step{2004, sql(prefix, null, "DROP TABLE ITEM", "00000000", "00", page2), `1 unsupported SQL at "DROP TABLE ITEM"`},
+		step{2004, sql(prefix, null, "GRANT ALL", "00000000", "00", page2), `1 unsupported SQL at "GRANT ALL"`},
 		step{2004, sql(prefix, null, "SELECT size FROM ITEM", "00000000", "00", page2), `1 Column "SIZE" not found`},
 		step{2004, sql("05000000 00", null, "SELECT * FROM ITEM", "00000000", "00", page2), "1000 Cache does not exist [cacheId=5]"},
 	)
@@ -451,6 +451,78 @@ func TestQueriesFindTheTablesOfASchema(t *testing.T) {
 		step{2004, sql("00000000", text("shop"), "SELECT worth FROM things"),
 			`1 Failed to set schema for DB connection: there is no schema "shop"`},
 	)
+}
+
+func TestTablesOfSQL(t *testing.T) {
+	s := opened(t)
+	p := connect(t, s)
+	text := func(s string) string { return hex.EncodeToString(objects.AppendString(nil, s)) }
+	cursor := 0
+	// sql plays statements in the schema PUBLIC. want is the rest of the reply after the cursor, or an error.
+	sql := func(statement, args, demand, want string) {
+		t.Helper()
+		body := "00000000 00" + text("PUBLIC") + "0a000000 ffffffff" + text(statement) + args + demand
+		body += "00 00 00 00 00 00 0000000000000000 01"
+		if strings.HasPrefix(want, "01") || strings.HasPrefix(want, "02") {
+			cursor++
+			want = hex.EncodeToString(binary.LittleEndian.AppendUint64(nil, uint64(cursor))) + want
+		}
+		p.play(step{2004, body, want})
+	}
+	updated := func(n int64) string {
+		return "01000000" + text("UPDATED") + "01000000" + hex.EncodeToString(long(n)) + "00"
+	}
+	const none, any, selects, updates = "00000000", "00", "01", "02"
+	sql("DROP TABLE City IF EXISTS", none, any, updated(0))
+	sql("DROP TABLE City", none, any, "1 Table doesn't exist: CITY")
+	sql("CREATE TABLE City (id INT PRIMARY KEY, name CHAR(4))", none, updates, updated(0))
+	sql("CREATE TABLE City (id INT PRIMARY KEY, name CHAR(4))", none, any, "1 Table already exists: CITY")
+	sql("CREATE TABLE IF NOT EXISTS City (id INT PRIMARY KEY, name CHAR(4))", none, any, updated(0))
+	sql("CREATE TABLE x.City (id INT PRIMARY KEY, name CHAR(4))", none, any, "1 CREATE TABLE is only supported in the schema PUBLIC")
+	sql("INSERT INTO City VALUES (?, ?), (2, 'b')", "02000000"+one+keyA, any, updated(2))
+	sql("INSERT INTO City VALUES (2, 'b')", none, any, "1 Duplicate key during INSERT [key=int(2)]")
+	sql("SELECT id FROM City WHERE name = 'b'", none, selects, "01000000"+text("ID")+"01000000"+two+"00")
+	sql("SELECT id FROM City", none, updates, "1 Given statement type does not match that declared by the client")
+	sql("DELETE FROM PUBLIC.City WHERE id = 1", none, any, updated(1))
+	sql("DELETE FROM City", none, selects, "1 Given statement type does not match that declared by the client")
+	sql("DELETE FROM Town", none, any, `1 Table "TOWN" not found`)
+	sql("CREATE INDEX i ON City (name)", none, any, updated(0))
+	sql("DROP INDEX i", none, any, updated(0))
+	sql("DROP INDEX i", none, any, "1 Index doesn't exist: I")
+	sql("DROP TABLE City", "01000000"+one, any, "1 The statement has no arguments")
+
+	// Keys and values of the table's type, in pages.
+	kind := text("CITY")
+	query := func(rest string) string {
+		cache := hex.EncodeToString(binary.LittleEndian.AppendUint32(nil, uint32(objects.Hash("SQL_PUBLIC_CITY"))))
+		return cache + "00" + kind + text(rest) + none + "00 00 00 01000000 0000000000000000"
+	}
+	sql("INSERT INTO City VALUES (1, 'a')", none, any, updated(1))
+	for _, rest := range []string{"ORDER BY id DESC", "WHERE id > 0 ORDER BY id DESC", "id > 0 ORDER BY id DESC"} {
+		reply, failed := p.ask(2002, unhex(t, query(rest)))
+		require.Empty(t, failed)
+		require.Equal(t, unhex(t, "01000000"+two), reply[8:17])
+		require.EqualValues(t, 1, reply[len(reply)-1])
+		reply, failed = p.ask(2003, reply[:8])
+		require.Empty(t, failed)
+		require.Equal(t, unhex(t, "01000000"+one), reply[:9])
+		require.Zero(t, reply[len(reply)-1])
+		cursor++
+	}
+	p.play(step{2002, query("?"), "1 the statement has 1 arguments, not 0"})
+
+	// A table in a cache of another name is found again after it was replaced.
+	for _, name := range []string{"a", "b"} {
+		sql(`CREATE TABLE Town (id INT PRIMARY KEY, n INT) WITH "cache_name=`+name+`"`, none, any, updated(0))
+		sql("INSERT INTO Town VALUES (1, 1)", none, any, updated(1))
+		sql("UPDATE Town SET n = 2", none, any, updated(1))
+		sql("DROP TABLE Town", none, any, updated(0))
+		sql("UPDATE Town SET n = 2", none, any, `1 Table "TOWN" not found`)
+	}
+	s.MustDo(t, "PERPER.STATE", "READONLY")
+	p.play(step{5001, "02", ""})
+	sql("DELETE FROM City", none, any, "1 Failed to execute the statement (cluster is in read-only mode)")
+	sql("SELECT id FROM City WHERE id = 2", none, any, "01000000"+text("ID")+"01000000"+two+"00")
 }
 
 func TestUsersAndRefusals(t *testing.T) {

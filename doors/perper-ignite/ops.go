@@ -77,6 +77,8 @@ var operations = map[int16]operation{
 	1101: {false, (*request).partitions, false},
 	2000: {true, (*request).scan, false},
 	2001: {false, (*request).page, false},
+	2002: {true, (*request).sqlOfType, false},
+	2003: {false, (*request).page, false},
 	2004: {true, (*request).sql, false},
 	2005: {false, (*request).page, false},
 	2006: {true, (*request).watch, false},

@@ -126,7 +126,7 @@ func (r *request) setClusterState() error {
 // reading are the operations that a cluster answers while it is active for reads only. Types and the state
 // itself are always answered.
 var reading = map[int16]bool{1000: true, 1003: true, 1011: true, 1012: true, 1020: true, 1021: true, 1050: true, 1055: true,
-	1101: true, 2000: true, 2001: true, 2004: true, 2005: true, 2006: true,
+	1101: true, 2000: true, 2001: true, 2002: true, 2003: true, 2004: true, 2005: true, 2006: true,
 	opStartTransaction: true}
 
 // allowed returns an error if the state of the cluster forbids an operation.

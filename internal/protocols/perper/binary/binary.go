@@ -7,6 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/big"
+	"slices"
+	"strconv"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -327,6 +330,39 @@ func AsLong(object []byte) (n int64, ok bool) {
 		return 0, false
 	}
 	return int64(le.LittleEndian.Uint64(object[1:])), true
+}
+
+// maxDecimal limits decimals that are numbers here: the bytes of the magnitude, and the scale in either direction.
+const maxDecimal = 1 << 10
+
+// AsDecimal returns an object that is a decimal as a number with an exponent, such as -24e-1. Decimals with thousands of
+// digits are not ok.
+func AsDecimal(object []byte) (s string, ok bool) {
+	if len(object) < 9 || Code(object[0]) != Decimal || len(object) > 9+maxDecimal {
+		return "", false
+	}
+	scale := int32(le.LittleEndian.Uint32(object[1:]))
+	if scale > maxDecimal || scale < -maxDecimal {
+		return "", false
+	}
+	b, sign := slices.Clone(object[9:]), ""
+	if len(b) > 0 && b[0]&0x80 != 0 {
+		b[0], sign = b[0]&0x7f, "-"
+	}
+	return sign + new(big.Int).SetBytes(b).String() + "e" + strconv.Itoa(int(-scale)), true
+}
+
+// AppendDecimal appends the decimal unscaled / 10^scale.
+func AppendDecimal(dst []byte, unscaled *big.Int, scale int32) []byte {
+	b := unscaled.Bytes()
+	if len(b) == 0 || b[0]&0x80 != 0 {
+		b = append([]byte{0}, b...)
+	}
+	if unscaled.Sign() < 0 {
+		b[0] |= 0x80
+	}
+	dst = le.LittleEndian.AppendUint32(append(dst, byte(Decimal)), uint32(scale))
+	return append(le.LittleEndian.AppendUint32(dst, uint32(len(b))), b...)
 }
 
 // Hash returns Java's hash of a string, which is the id of a cache of that name.

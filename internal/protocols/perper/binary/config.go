@@ -4,6 +4,8 @@ import (
 	le "encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 )
 
 // Property is the code of a property in the configuration of a cache.
@@ -11,13 +13,21 @@ type Property int16
 
 // The properties that are used here. Others are stored without effect.
 const (
-	PropertyName     Property = 0
-	PropertyMode     Property = 1
-	PropertyBackups  Property = 3
-	PropertyEntities Property = 200
-	PropertySchema   Property = 203
-	PropertyKeys     Property = 401
-	PropertyExpiry   Property = 407
+	PropertyName      Property = 0
+	PropertyMode      Property = 1
+	PropertyAtomicity Property = 2
+	PropertyBackups   Property = 3
+	PropertyWriteSync Property = 4
+	PropertyRegion    Property = 100
+	PropertyEntities  Property = 200
+	PropertyParallel  Property = 201
+	PropertySchema    Property = 203
+	PropertyGroup     Property = 400
+	PropertyKeys      Property = 401
+	PropertyExpiry    Property = 407
+
+	// PropertyMade says that CREATE TABLE made the cache. It is no property of Ignite, and clients do not get it.
+	PropertyMade Property = -1
 )
 
 // form is the encoding of a property's value.
@@ -37,7 +47,7 @@ var forms = map[Property]form{
 	0: formString, 1: formInt, 2: formInt, 3: formInt, 4: formInt, 5: formBool, 6: formBool, 100: formString, 101: formBool,
 	200: formEntities, 201: formInt, 202: formInt, 203: formString, 204: formInt, 205: formBool, 206: formInt, 300: formInt,
 	301: formLong, 302: formLong, 303: formInt, 304: formLong, 305: formInt, 306: formLong, 400: formString, 401: formKeys,
-	402: formLong, 403: formInt, 404: formInt, 405: formBool, 406: formBool, 407: formExpiry,
+	402: formLong, 403: formInt, 404: formInt, 405: formBool, 406: formBool, 407: formExpiry, PropertyMade: formBool,
 }
 
 // shown is the order of the properties on the wire.
@@ -196,10 +206,37 @@ type Entity struct {
 	KeyType, ValueType, Table, KeyField, ValueField string
 	Fields                                          []EntityField
 	Aliases                                         map[string]string // of fields
+	Indexes                                         []EntityIndex
 }
 
 // EntityField is a column.
-type EntityField struct{ Name, Type string }
+type EntityField struct {
+	Name, Type string
+	Key        bool   // it is a field of the key
+	NotNull    bool   // it cannot be null
+	Default    []byte // an object; null without a default
+	Precision  int32  // -1 if there is none
+	Scale      int32  // -1 if there is none
+}
+
+// EntityIndex is an index.
+type EntityIndex struct {
+	Name   string
+	Kind   byte
+	Inline int32
+	Fields []IndexField
+}
+
+// IndexField is a column of an index.
+type IndexField struct {
+	Name       string
+	Descending bool
+}
+
+// HasIndex reports whether the table has an index.
+func (e *Entity) HasIndex(name string) bool {
+	return slices.ContainsFunc(e.Indexes, func(i EntityIndex) bool { return i.Name == name })
+}
 
 // Entities returns the tables of the cache.
 func (c *Config) Entities() (entities []Entity) {
@@ -216,10 +253,8 @@ func (c *Config) Entities() (entities []Entity) {
 func (r *Reader) entity() (e Entity) {
 	e.KeyType, e.ValueType, e.Table, e.KeyField, e.ValueField = r.String(), r.String(), r.String(), r.String(), r.String()
 	for range r.Count(13) {
-		e.Fields = append(e.Fields, EntityField{r.String(), r.String()})
-		r.Take(2) // flags: part of the key, not null
-		r.Object()
-		r.Take(8)
+		e.Fields = append(e.Fields, EntityField{Name: r.String(), Type: r.String(), Key: r.Bool(), NotNull: r.Bool(),
+			Default: r.Object(), Precision: r.Int32(), Scale: r.Int32()})
 	}
 	for range r.Count(2) {
 		if e.Aliases == nil {
@@ -228,15 +263,102 @@ func (r *Reader) entity() (e Entity) {
 		field := r.String()
 		e.Aliases[field] = r.String()
 	}
-	for range r.Count(10) { // indexes
-		_ = r.String()
-		r.Take(5)
+	for range r.Count(10) {
+		index := EntityIndex{Name: r.String(), Kind: r.Byte(), Inline: r.Int32()}
 		for range r.Count(2) {
-			_ = r.String()
-			r.Take(1)
+			index.Fields = append(index.Fields, IndexField{r.String(), r.Bool()})
 		}
+		e.Indexes = append(e.Indexes, index)
 	}
 	return e
+}
+
+// append appends the table as entity reads it.
+func (e *Entity) append(dst []byte) []byte {
+	for _, s := range []string{e.KeyType, e.ValueType, e.Table, e.KeyField, e.ValueField} {
+		dst = appendText(dst, s)
+	}
+	dst = appendInt32(dst, len(e.Fields))
+	for _, f := range e.Fields {
+		dst = appendText(appendText(dst, f.Name), f.Type)
+		dst = appendFlag(appendFlag(dst, f.Key), f.NotNull)
+		if len(f.Default) == 0 {
+			dst = AppendNull(dst)
+		} else {
+			dst = append(dst, f.Default...)
+		}
+		dst = appendInt32(appendInt32(dst, int(f.Precision)), int(f.Scale))
+	}
+	dst = appendInt32(dst, len(e.Aliases))
+	for _, field := range slices.Sorted(maps.Keys(e.Aliases)) {
+		dst = appendText(appendText(dst, field), e.Aliases[field])
+	}
+	dst = appendInt32(dst, len(e.Indexes))
+	for _, index := range e.Indexes {
+		dst = appendInt32(append(appendText(dst, index.Name), index.Kind), int(index.Inline))
+		dst = appendInt32(dst, len(index.Fields))
+		for _, f := range index.Fields {
+			dst = appendFlag(appendText(dst, f.Name), f.Descending)
+		}
+	}
+	return dst
+}
+
+// appendText appends a string, or null for "".
+func appendText(dst []byte, s string) []byte {
+	if s == "" {
+		return AppendNull(dst)
+	}
+	return AppendString(dst, s)
+}
+
+func appendInt32(dst []byte, n int) []byte { return le.LittleEndian.AppendUint32(dst, uint32(n)) }
+
+func appendFlag(dst []byte, v bool) []byte {
+	if v {
+		return append(dst, 1)
+	}
+	return append(dst, 0)
+}
+
+// NewConfig returns a configuration without properties.
+func NewConfig() *Config { return &Config{values: map[Property][]byte{}} }
+
+// SetText sets a property that is a text.
+func (c *Config) SetText(p Property, s string) { c.values[p] = AppendString(nil, s) }
+
+// SetInt sets a property that is a number of 32 bits.
+func (c *Config) SetInt(p Property, n int) { c.values[p] = appendInt32(nil, n) }
+
+// SetMade sets PropertyMade.
+func (c *Config) SetMade() { c.values[PropertyMade] = []byte{1} }
+
+// Made reports whether CREATE TABLE made the cache.
+func (c *Config) Made() bool {
+	return len(c.values[PropertyMade]) == 1 && c.values[PropertyMade][0] != 0
+}
+
+// SetAffinityKey sets the field of the keys of a type that decides where they are.
+func (c *Config) SetAffinityKey(typeName, field string) {
+	c.values[PropertyKeys] = AppendString(AppendString(appendInt32(nil, 1), typeName), field)
+}
+
+// SetEntities sets the tables.
+func (c *Config) SetEntities(entities []Entity) {
+	b := appendInt32(nil, len(entities))
+	for i := range entities {
+		b = entities[i].append(b)
+	}
+	c.values[PropertyEntities] = b
+}
+
+// Encode returns the configuration as ParseConfig reads it.
+func (c *Config) Encode() []byte {
+	dst := le.LittleEndian.AppendUint16(nil, uint16(len(c.values)))
+	for _, p := range slices.Sorted(maps.Keys(c.values)) {
+		dst = append(le.LittleEndian.AppendUint16(dst, uint16(p)), c.values[p]...)
+	}
+	return dst
 }
 
 // Append appends the configuration as clients get it, with its length. name is the name of the cache; expiry says

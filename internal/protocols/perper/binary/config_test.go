@@ -18,7 +18,8 @@ func TestConfigurations(t *testing.T) {
 	require.Equal(t, "c", c.Name())
 	require.Equal(t, "c", c.Schema())
 	require.Equal(t, binary.Expiry{Created: binary.ForEver, Updated: binary.AsBefore, Accessed: 1000}, c.Expiry())
-	require.Equal(t, []binary.Entity{{KeyType: "c", ValueType: "T", Fields: []binary.EntityField{{Name: "c", Type: "int"}},
+	require.Equal(t, []binary.Entity{{KeyType: "c", ValueType: "T", Fields: []binary.EntityField{{Name: "c", Type: "int",
+		NotNull: true, Default: binary.AppendNull(nil), Precision: -1, Scale: -1}},
 		Aliases: map[string]string{"c": "d"}}}, c.Entities())
 	for n := range b {
 		_, err := binary.ParseConfig(b[:n])

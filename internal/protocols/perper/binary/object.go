@@ -3,6 +3,7 @@ package binary
 import (
 	le "encoding/binary"
 	"fmt"
+	"math"
 )
 
 // headerLen is the length of a complex object's header.
@@ -136,6 +137,17 @@ func (o *Object) Field(schemas Schemas, id int32) (value []byte, err error) {
 
 // AppendObject appends a complex object that contains its field ids.
 func AppendObject(dst []byte, typeID int32, fields []Field) []byte {
+	return appendObject(dst, typeID, fields, 0)
+}
+
+// AppendCompact appends a complex object as most clients write it: without its field ids, which the schema of its
+// registered type must have, and with short offsets.
+func AppendCompact(dst []byte, typeID int32, fields []Field) []byte {
+	return appendObject(dst, typeID, fields, flagCompactFooter)
+}
+
+// appendObject appends a complex object. flags may have flagCompactFooter.
+func appendObject(dst []byte, typeID int32, fields []Field, flags uint16) []byte {
 	start := len(dst)
 	dst = append(dst, make([]byte, headerLen)...)
 	offsets, ids := make([]int, len(fields)), make([]int32, len(fields))
@@ -148,15 +160,34 @@ func AppendObject(dst []byte, typeID int32, fields []Field) []byte {
 	for _, c := range dst[start+headerLen:] {
 		hash = 31*hash + int32(int8(c))
 	}
+	compact := flags&flagCompactFooter != 0
+	flags |= flagUserType | flagSchema
+	last := 0
+	if len(fields) > 0 {
+		last = offsets[len(fields)-1]
+	}
+	switch {
+	case len(fields) == 0:
+		flags, schemaAt = flagUserType, 0
+	case compact && last <= math.MaxUint8:
+		flags |= flagByteOffsets
+	case compact && last <= math.MaxUint16:
+		flags |= flagShortOffsets
+	}
 	for i, id := range ids {
-		dst = le.LittleEndian.AppendUint32(dst, uint32(id))
-		dst = le.LittleEndian.AppendUint32(dst, uint32(offsets[i]))
+		if !compact {
+			dst = le.LittleEndian.AppendUint32(dst, uint32(id))
+		}
+		switch {
+		case flags&flagByteOffsets != 0:
+			dst = append(dst, byte(offsets[i]))
+		case flags&flagShortOffsets != 0:
+			dst = le.LittleEndian.AppendUint16(dst, uint16(offsets[i]))
+		default:
+			dst = le.LittleEndian.AppendUint32(dst, uint32(offsets[i]))
+		}
 	}
 	h := dst[start:]
-	flags := uint16(flagUserType | flagSchema)
-	if len(fields) == 0 {
-		flags, schemaAt = flagUserType, 0
-	}
 	h[0], h[1] = byte(Complex), 1
 	le.LittleEndian.PutUint16(h[2:], flags)
 	le.LittleEndian.PutUint32(h[4:], uint32(typeID))

@@ -3,9 +3,11 @@ package query
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -26,13 +28,17 @@ const (
 	kindOther // values that are only equal or not
 )
 
-// value is a value of a condition.
+// value is a value of an expression.
 type value struct {
 	kind kind
-	i    int64 // of an integer or a boolean
-	f    float64
-	s    string // a text or an object
+	code binary.Code // of the object that it is; 0 if it was calculated
+	i    int64       // of an integer, a boolean, or a date or time (ms)
+	f    float64     // of a number with a point; the nanoseconds of a timestamp
+	s    string      // a text or an object
 }
+
+// is reports whether a value is a boolean.
+func (v value) is(truth bool) bool { return v.kind == kindBool && v.i != 0 == truth }
 
 func truth(v bool) value {
 	if v {
@@ -46,43 +52,63 @@ func valueOf(object []byte) value {
 	if len(object) == 0 {
 		return value{}
 	}
-	b := object[1:]
-	switch binary.Code(object[0]) {
+	b, code := object[1:], binary.Code(object[0])
+	switch code {
 	case binary.Null:
 		return value{}
 	case binary.Bool:
-		return truth(b[0] != 0)
+		return value{kind: kindBool, code: code, i: int64(min(b[0], 1))}
 	case binary.Byte:
-		return value{kind: kindInt, i: int64(int8(b[0]))}
+		return value{kind: kindInt, code: code, i: int64(int8(b[0]))}
 	case binary.Short:
-		return value{kind: kindInt, i: int64(int16(le.LittleEndian.Uint16(b)))}
+		return value{kind: kindInt, code: code, i: int64(int16(le.LittleEndian.Uint16(b)))}
 	case binary.Int:
-		return value{kind: kindInt, i: int64(int32(le.LittleEndian.Uint32(b)))}
+		return value{kind: kindInt, code: code, i: int64(int32(le.LittleEndian.Uint32(b)))}
 	case binary.Long, binary.Date, binary.Time:
-		return value{kind: kindInt, i: int64(le.LittleEndian.Uint64(b))}
+		return value{kind: kindInt, code: code, i: int64(le.LittleEndian.Uint64(b))}
+	case binary.Timestamp:
+		nanos := float64(int32(le.LittleEndian.Uint32(b[8:])))
+		return value{kind: kindInt, code: code, i: int64(le.LittleEndian.Uint64(b)), f: nanos}
 	case binary.Float:
-		return value{kind: kindFloat, f: float64(math.Float32frombits(le.LittleEndian.Uint32(b)))}
+		return value{kind: kindFloat, code: code, f: float64(math.Float32frombits(le.LittleEndian.Uint32(b)))}
 	case binary.Double:
-		return value{kind: kindFloat, f: math.Float64frombits(le.LittleEndian.Uint64(b))}
+		return value{kind: kindFloat, code: code, f: math.Float64frombits(le.LittleEndian.Uint64(b))}
+	case binary.Decimal:
+		if text, ok := binary.AsDecimal(object); ok {
+			f, _ := strconv.ParseFloat(text, 64) // infinite if it is too large
+			return value{kind: kindFloat, code: code, f: f}
+		}
 	case binary.Char:
-		return value{kind: kindText, s: string(rune(le.LittleEndian.Uint16(b)))}
+		return value{kind: kindText, code: code, s: string(rune(le.LittleEndian.Uint16(b)))}
 	case binary.String:
-		return value{kind: kindText, s: string(b[4:])}
+		return value{kind: kindText, code: code, s: string(b[4:])}
 	}
-	return value{kind: kindOther, s: string(object)}
+	return value{kind: kindOther, code: code, s: string(object)}
 }
 
 // order compares two values; ok is false if they cannot be compared. For values that are only equal or not, n is 0
-// or 1.
+// or 1. A text is compared as a value of the other one's type.
 func order(a, b value) (n int, ok bool) {
 	number := func(v value) bool { return v.kind == kindInt || v.kind == kindFloat }
 	switch {
 	case number(a) && number(b):
 		if a.kind == b.kind && a.kind == kindInt {
-			return cmp.Compare(a.i, b.i), true
+			return cmp.Or(cmp.Compare(a.i, b.i), cmp.Compare(a.f, b.f)), true
 		}
 		return cmp.Compare(a.float(), b.float()), true
-	case a.kind != b.kind || a.kind == kindNull:
+	case a.kind == kindNull || b.kind == kindNull:
+		return 0, false
+	case a.kind == kindText && b.kind != kindText:
+		if a, ok = a.as(b); ok {
+			return order(a, b)
+		}
+		return 0, false
+	case b.kind == kindText && a.kind != kindText:
+		if b, ok = b.as(a); ok {
+			return order(a, b)
+		}
+		return 0, false
+	case a.kind != b.kind:
 		return 0, false
 	case a.kind == kindBool:
 		return cmp.Compare(a.i, b.i), true
@@ -92,6 +118,23 @@ func order(a, b value) (n int, ok bool) {
 		return 0, true
 	}
 	return 1, true
+}
+
+// as returns a text as a value of the type of another value.
+func (v value) as(other value) (converted value, ok bool) {
+	code := other.code
+	switch {
+	case other.kind == kindFloat || other.kind == kindInt && code == 0:
+		code = binary.Double
+	case other.kind == kindBool:
+		code = binary.Bool
+	}
+	object, ok := v.to(code)
+	if !ok {
+		return value{}, false
+	}
+	converted = valueOf(object)
+	return converted, converted.kind != kindText
 }
 
 func (v value) float() float64 {
@@ -105,7 +148,10 @@ func (v value) float() float64 {
 type node interface{ eval(r *row) value }
 
 type (
-	field    struct{ of, name string }
+	field struct {
+		of, name string
+		column   *tableColumn // set when the statement is executed
+	}
 	literal  struct{ value }
 	argument int
 	logic    struct {
@@ -113,6 +159,10 @@ type (
 		a, b node
 	}
 	compare struct {
+		op   string
+		a, b node
+	}
+	arithmetic struct {
 		op   string
 		a, b node
 	}
@@ -135,6 +185,9 @@ func walk(n node, fn func(n node)) {
 	case *compare:
 		walk(n.a, fn)
 		walk(n.b, fn)
+	case *arithmetic:
+		walk(n.a, fn)
+		walk(n.b, fn)
 	case *isNull:
 		walk(n.a, fn)
 	case *like:
@@ -149,11 +202,25 @@ func walk(n node, fn func(n node)) {
 	fn(n)
 }
 
-func (f *field) eval(r *row) value { return valueOf(r.field(f.name)) }
+func (f *field) eval(r *row) value { return valueOf(r.cell(f.column)) }
 
 func (l literal) eval(*row) value { return l.value }
 
 func (a argument) eval(r *row) value { return r.run.args[a] }
+
+// objectOf returns an expression as an object.
+func objectOf(n node, r *row) []byte {
+	switch n := n.(type) {
+	case *field:
+		if object := r.cell(n.column); object != nil {
+			return bytes.Clone(object)
+		}
+		return binary.AppendNull(nil)
+	case argument:
+		return r.run.objects[n]
+	}
+	return n.eval(r).object()
+}
 
 // eval uses three-valued logic: null means unknown.
 func (l *logic) eval(r *row) value {
@@ -164,18 +231,105 @@ func (l *logic) eval(r *row) value {
 		}
 		return truth(a.i == 0)
 	}
-	decides := truth(l.op == "OR")
-	if a == decides {
+	decides := l.op == "OR"
+	if a.is(decides) {
 		return a
 	}
 	b := l.b.eval(r)
 	switch {
-	case b == decides:
+	case b.is(decides):
 		return b
 	case a.kind != kindBool || b.kind != kindBool:
 		return value{}
 	}
-	return truth(l.op == "AND")
+	return truth(!decides)
+}
+
+// eval calculates with longs and doubles.
+func (c *arithmetic) eval(r *row) value {
+	a, b := c.a.eval(r), c.b.eval(r)
+	if a.kind == kindNull || b.kind == kindNull {
+		return value{}
+	}
+	if c.op == "||" {
+		left, ok := a.text()
+		right, fits := b.text()
+		if !ok || !fits {
+			return r.fail("Data conversion error: the operands of || must be texts")
+		}
+		if len(left)+len(right) > maxJoined {
+			return r.fail("The text is too long")
+		}
+		return value{kind: kindText, s: left + right}
+	}
+	if a.kind == kindInt && b.kind == kindInt {
+		return c.integers(r, a.i, b.i)
+	}
+	left, ok := a.number()
+	right, fits := b.number()
+	if !ok || !fits {
+		return r.fail("Data conversion error: the operands of " + c.op + " must be numbers")
+	}
+	v := value{kind: kindFloat}
+	switch c.op {
+	case "+":
+		v.f = left + right
+	case "-":
+		v.f = left - right
+	case "*":
+		v.f = left * right
+	default:
+		if right == 0 {
+			return r.fail("Division by zero")
+		}
+		if v.f = left / right; c.op == "%" {
+			v.f = math.Mod(left, right)
+		}
+	}
+	return v
+}
+
+// maxJoined is the longest text that || makes. A statement may have thousands of them.
+const maxJoined = 64 << 10
+
+// integers calculates with whole numbers.
+func (c *arithmetic) integers(r *row, a, b int64) value {
+	n, ok := int64(0), true
+	switch c.op {
+	case "+":
+		n = a + b
+		ok = (n > a) == (b > 0)
+	case "-":
+		n = a - b
+		ok = (n < a) == (b > 0)
+	case "*":
+		n = a * b
+		ok = a == 0 || n/a == b && !(a == -1 && b == math.MinInt64)
+	default:
+		switch {
+		case b == 0:
+			return r.fail("Division by zero")
+		case b == -1 && c.op == "/":
+			n, ok = -a, a != math.MinInt64
+		case b == -1:
+		case c.op == "/":
+			n = a / b
+		default:
+			n = a % b
+		}
+	}
+	if !ok {
+		return r.fail("Numeric value out of range")
+	}
+	return value{kind: kindInt, i: n}
+}
+
+// fail ends the execution of the statement, and returns null.
+func (r *row) fail(message string) value {
+	if r.run.err == nil {
+		r.run.err = errors.New(message)
+	}
+	return value{}
 }
 
 func (c *compare) eval(r *row) value {
@@ -249,18 +403,17 @@ func (o *oneOf) eval(r *row) value {
 
 // Run is a statement that is being executed.
 type Run struct {
-	st     *Statement
-	types  binary.Types
-	args   []value
-	typeID int32    // of the objects in the table
-	code   int      // the type of simple values in the table; -1 for complex ones
-	fields []string // of the type
-	cells  []string // the fields in the columns
-	ids    map[string]int32
-	parts  map[string]string // columns that are the whole key or value, to "_KEY" and "_VAL"
-	rows   []result
-	count  int64
-	err    error
+	st      *Statement
+	types   binary.Types
+	table   *table
+	args    []value
+	objects [][]byte               // the arguments
+	cells   []node                 // the columns of the result
+	sets    []*tableColumn         // the columns that are written
+	written map[int32]*binary.Type // types that must be registered
+	rows    []result
+	count   int64
+	err     error
 }
 
 // result is a matching row.
@@ -273,102 +426,65 @@ type result struct {
 type row struct {
 	run        *Run
 	key, value []byte
+	// k and v are the key and the value if they are complex; nil if not.
+	k, v *binary.Object
 }
-
-// simple are the names of tables of simple values.
-var simple = map[string]binary.Code{"BYTE": binary.Byte, "SHORT": binary.Short, "INTEGER": binary.Int, "INT": binary.Int,
-	"LONG": binary.Long, "FLOAT": binary.Float, "DOUBLE": binary.Double, "BOOLEAN": binary.Bool, "STRING": binary.String,
-	"CHARACTER": binary.Char, "UUID": binary.UUID, "DATE": binary.Date, "TIMESTAMP": binary.Timestamp, "TIME": binary.Time,
-	"BYTE[]": binary.ByteArray}
 
 // NewRun begins to execute a statement on the cache with a configuration, and objects as arguments.
 func (st *Statement) NewRun(config *binary.Config, types binary.Types, args [][]byte) (*Run, error) {
 	if len(args) != st.args {
 		return nil, fmt.Errorf("the statement has %d arguments, not %d", st.args, len(args))
 	}
-	r := &Run{st: st, types: types, code: -1, ids: map[string]int32{}, parts: map[string]string{}}
+	if st.Kind.Defines() {
+		return nil, fmt.Errorf("%w: the statement has no rows", ErrUnsupported)
+	}
+	t, err := st.newTable(config, types)
+	if err != nil {
+		return nil, err
+	}
+	r := &Run{st: st, types: types, table: t, objects: args}
 	for _, a := range args {
 		r.args = append(r.args, valueOf(a))
 	}
-	typ, entities := st.Table, config.Entities()
-	if len(entities) > 0 {
-		at := slices.IndexFunc(entities, func(e binary.Entity) bool {
-			return strings.EqualFold(e.Table, st.Table) || strings.EqualFold(simpleName(e.ValueType), st.Table)
-		})
-		if at < 0 {
-			return nil, fmt.Errorf("Table %q not found", st.Table)
+	st.walk(func(n node) {
+		if f, ok := n.(*field); ok && r.err == nil {
+			f.column, r.err = t.column(f.name)
 		}
-		typ = simpleName(entities[at].ValueType)
-		for field, alias := range entities[at].Aliases {
-			r.ids[strings.ToUpper(alias)] = binary.ID(field)
-		}
-		r.name(&entities[at])
+	})
+	switch {
+	case r.err != nil:
+	case st.Kind == Select:
+		r.selects()
+	case st.Kind != Delete:
+		r.writes()
 	}
-	r.typeID = binary.ID(typ)
-	if t := types(r.typeID); t != nil {
-		for _, f := range t.Fields {
-			name := strings.ToUpper(f.Name)
-			if r.ids[name] = f.ID; r.parts[name] == "" {
-				r.fields = append(r.fields, name)
-			}
-		}
-	} else if code, ok := simple[strings.ToUpper(typ)]; ok {
-		r.code = int(code)
-	} else if len(entities) == 0 {
-		return nil, fmt.Errorf("Table %q not found", st.Table)
-	}
-	r.cells = r.fields
-	if st.columns != nil {
-		r.cells = nil
-		for _, c := range st.columns {
-			walk(c.node, r.check)
-			if f, ok := c.node.(*field); ok {
-				r.cells = append(r.cells, f.name)
-			}
-		}
-	}
-	for _, o := range st.order {
-		walk(o.node, r.check)
-	}
-	walk(st.where, r.check)
 	return r, r.err
 }
 
-// name notes the columns of a table that are the whole key or the whole value.
-func (r *Run) name(e *binary.Entity) {
-	for column, part := range map[string]string{e.KeyField: "_KEY", e.ValueField: "_VAL"} {
-		if column != "" {
-			r.parts[strings.ToUpper(column)] = part
+// selects sets the columns of the result.
+func (r *Run) selects() {
+	for _, c := range r.st.columns {
+		if c.node != nil {
+			r.cells = append(r.cells, c.node)
 		}
 	}
-	for _, f := range e.Fields {
-		if name := strings.ToUpper(f.Name); r.parts[name] != "" {
-			r.fields = append(r.fields, name)
+	if r.st.columns == nil {
+		for _, c := range r.table.columns {
+			r.cells = append(r.cells, &field{name: c.Name, column: c})
 		}
 	}
 }
-
-// check sets an error for fields that the type does not have.
-func (r *Run) check(n node) {
-	f, ok := n.(*field)
-	if !ok || r.err != nil || strings.EqualFold(f.name, "_KEY") || strings.EqualFold(f.name, "_VAL") {
-		return
-	}
-	if _, known := r.ids[strings.ToUpper(f.name)]; !known && r.parts[strings.ToUpper(f.name)] == "" {
-		r.err = fmt.Errorf("Column %q not found", f.name)
-	}
-}
-
-// simpleName is the name of a type without its package or outer class.
-func simpleName(name string) string { return name[strings.LastIndexAny(name, ".+")+1:] }
 
 // Add adds a key with its value to the result if it matches. It returns false if no more keys are needed.
 func (r *Run) Add(key, value []byte) (more bool) {
-	row := &row{run: r, key: key, value: value}
-	if !row.typed() {
+	if r.st.limit == 0 && len(r.st.order) == 0 {
+		return false
+	}
+	row := r.row(key, value)
+	if row == nil {
 		return true
 	}
-	if r.st.where != nil && r.st.where.eval(row) != truth(true) {
+	if r.st.where != nil && !r.st.where.eval(row).is(true) {
 		return r.err == nil
 	}
 	if r.st.count {
@@ -379,39 +495,57 @@ func (r *Run) Add(key, value []byte) (more bool) {
 	for _, o := range r.st.order {
 		res.orders = append(res.orders, o.node.eval(row))
 	}
-	for _, name := range r.cells {
-		res.cells = append(res.cells, bytes.Clone(row.field(name)))
+	switch r.st.Kind {
+	case Update:
+		res.cells = [][]byte{bytes.Clone(key), r.updated(row)}
+	case Delete:
+		res.cells = [][]byte{bytes.Clone(key)}
+	}
+	for _, n := range r.cells {
+		res.cells = append(res.cells, objectOf(n, row))
 	}
 	r.rows = append(r.rows, res)
 	enough := len(r.st.order) == 0 && r.st.limit >= 0 && len(r.rows)-r.st.offset >= r.st.limit
 	return r.err == nil && !enough
 }
 
-// typed reports whether the value is of the table's type.
-func (r *row) typed() bool {
-	if r.run.code >= 0 {
-		return len(r.value) > 0 && int(r.value[0]) == r.run.code
+// row returns a key with its value, or nil if they are not of the types of the table.
+func (r *Run) row(key, value []byte) *row {
+	row := &row{run: r, key: key, value: value}
+	row.k, row.v = complexOf(key), complexOf(value)
+	if !r.table.values.has(value, row.v) || r.table.made && !r.table.keys.has(key, row.k) {
+		return nil
 	}
-	o, err := binary.ParseObject(r.value)
-	return err == nil && o.TypeID == r.run.typeID
+	return row
 }
 
-// field returns a field as an object; nil if the value does not have it.
-func (r *row) field(name string) []byte {
-	if part := r.run.parts[strings.ToUpper(name)]; part != "" {
-		name = part
+// complexOf returns an object that is complex, or nil.
+func complexOf(object []byte) *binary.Object {
+	if len(object) == 0 || binary.Code(object[0]) != binary.Complex {
+		return nil
 	}
-	switch {
-	case strings.EqualFold(name, "_KEY"):
-		return r.key
-	case strings.EqualFold(name, "_VAL"):
-		return r.value
-	}
-	o, err := binary.ParseObject(r.value)
+	o, err := binary.ParseObject(object)
 	if err != nil {
 		return nil
 	}
-	v, err := o.Field(r.run.types.Schemas(), r.run.ids[strings.ToUpper(name)])
+	return &o
+}
+
+// cell returns the value of a column as an object; nil if the row does not have it.
+func (r *row) cell(c *tableColumn) []byte {
+	o := r.v
+	switch c.part {
+	case wholeKey:
+		return r.key
+	case wholeValue:
+		return r.value
+	case fieldOfKey:
+		o = r.k
+	}
+	if o == nil {
+		return nil
+	}
+	v, err := o.Field(r.run.types.Schemas(), c.id)
 	if err != nil && r.run.err == nil {
 		r.run.err = err
 	}
@@ -422,13 +556,14 @@ func (r *row) field(name string) []byte {
 }
 
 // Columns returns the names of the columns of the result, in upper case unless they were quoted.
-func (r *Run) Columns() []string {
+func (r *Run) Columns() (names []string) {
 	if r.st.columns == nil {
-		return r.fields
+		for _, c := range r.table.columns {
+			names = append(names, c.Name)
+		}
 	}
-	names := make([]string, len(r.st.columns))
-	for i, c := range r.st.columns {
-		names[i] = c.name
+	for _, c := range r.st.columns {
+		names = append(names, c.name)
 	}
 	return names
 }
@@ -459,11 +594,6 @@ func (r *Run) Rows() ([][][]byte, error) {
 	}
 	out := make([][][]byte, len(rows))
 	for i, row := range rows {
-		for j, cell := range row.cells {
-			if cell == nil {
-				row.cells[j] = binary.AppendNull(nil)
-			}
-		}
 		out[i] = row.cells
 	}
 	return out, nil

@@ -1,11 +1,15 @@
-// Package query implements the subset of SQL for queries of caches:
+// Package query implements the part of SQL, in the dialect of Ignite and H2, that is served for caches:
 //
-//	SELECT _VAL | _KEY | * | field, … | COUNT(*) FROM ["cache".]type [[AS] alias]
-//	[WHERE condition] [ORDER BY field [ASC | DESC], …] [LIMIT n] [OFFSET n]
+//	SELECT * | COUNT(*) | expression [[AS] name], … FROM [schema.]table [[AS] alias]
+//	[WHERE condition] [ORDER BY expression [ASC | DESC], …] [LIMIT n] [OFFSET n]
+//	INSERT INTO table [(column, …)] VALUES (expression, …), …      MERGE INTO likewise
+//	UPDATE table SET column = expression, … [WHERE condition]      DELETE FROM table [WHERE condition]
+//	CREATE TABLE, DROP TABLE, ALTER TABLE … ADD | DROP COLUMN, CREATE INDEX, DROP INDEX
 //
-// A condition compares fields of the objects of a type, "_KEY" and "_VAL" with each other, with literals and with
-// arguments ("?") by = <> != < <= > >=, BETWEEN, IN, LIKE and IS [NOT] NULL, joined by AND, OR, NOT and brackets.
-// Null is neither equal nor unequal to anything.
+// The columns of a table are fields of the values of a type, fields of their keys, or the whole key or value; "_KEY" and
+// "_VAL" are both in every table. Null is neither equal nor unequal to anything.
+//
+// The parser is written by hand because no parser for Go reads this dialect (docs/dependencies.md).
 package query
 
 import (
@@ -18,22 +22,60 @@ import (
 	"github.com/atomredis/atomredis/internal/protocols/perper/binary"
 )
 
-// Statement is a parsed statement.
+// Kind is what a statement does.
+type Kind uint8
+
+// The kinds of statements.
+const (
+	Select Kind = iota
+	Insert
+	Merge
+	Update
+	Delete
+	CreateTable
+	DropTable
+	CreateIndex
+	DropIndex
+	AddColumns
+	DropColumns
+)
+
+// Modifies reports whether a statement changes the rows of a table.
+func (k Kind) Modifies() bool { return k >= Insert && k <= Delete }
+
+// Defines reports whether a statement creates, drops or alters a table.
+func (k Kind) Defines() bool { return k >= CreateTable }
+
+// Statement is a parsed statement. It can be executed once.
 type Statement struct {
-	// Cache is the name before the type, or "". Quoted says that case matters.
+	Kind Kind
+	// Cache is the name before the table, or "". Quoted says that case matters.
 	Cache  string
 	Quoted bool
-	// Table is the type whose objects are selected, as written.
+	// Table is the table or the type of its values, as written; "" in DROP INDEX.
 	Table string
+	// Index is the index that is created or dropped.
+	Index string
+	// Optional is set by IF EXISTS and IF NOT EXISTS.
+	Optional bool
 
 	alias   string
-	columns []column // nil is "*", all fields of the type
+	columns []column // nil is "*", all columns of the table
 	count   bool     // only COUNT(*)
 	where   node
 	order   []ordering
 	limit   int // -1 is no limit
 	offset  int
 	args    int // number of arguments
+
+	names []string // columns of INSERT, MERGE, UPDATE and DROP COLUMN; nil is all
+	rows  [][]node // what INSERT and MERGE write, and UPDATE in one row; nil is DEFAULT
+
+	definitions []binary.EntityField
+	primary     []string
+	options     map[string]string // WITH, with names in upper case
+	indexed     []binary.IndexField
+	skips       bool // ADD COLUMN IF NOT EXISTS, DROP COLUMN IF EXISTS
 }
 
 // column is a column of the result.
@@ -42,7 +84,7 @@ type column struct {
 	node node
 }
 
-// ordering is a field that orders the result.
+// ordering is an expression that orders the result.
 type ordering struct {
 	node       node
 	descending bool
@@ -65,11 +107,13 @@ func Parse(text string) (*Statement, error) {
 	p := parser{rest: text}
 	p.next()
 	st := p.statement()
-	return st, p.err
+	if p.err != nil {
+		return nil, p.err
+	}
+	return st, nil
 }
 
-// In reports whether the statement selects from the cache with a name and a configuration, which may give it another
-// name.
+// In reports whether the statement is on the cache with a name and a configuration, which may give it another name.
 func (st *Statement) In(name string, config *binary.Config) bool {
 	if st.Cache == "" {
 		return true
@@ -129,7 +173,7 @@ const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_$"
 
 // next moves to the next token.
 func (p *parser) next() {
-	s := strings.TrimLeft(p.rest, " \t\r\n")
+	s := skipped(p.rest)
 	p.tok = token{from: s}
 	if s == "" {
 		p.rest = ""
@@ -156,12 +200,27 @@ func (p *parser) next() {
 		}
 		p.tok.kind, p.tok.text = tokenWord, strings.ToUpper(s[:n])
 	default:
-		if n = 1; len(s) > 1 && (s[:2] == "<=" || s[:2] == ">=" || s[:2] == "<>" || s[:2] == "!=") {
+		if n = 1; len(s) > 1 && (s[:2] == "<=" || s[:2] == ">=" || s[:2] == "<>" || s[:2] == "!=" || s[:2] == "||") {
 			n = 2
 		}
 		p.tok.kind, p.tok.text = tokenSign, s[:n]
 	}
 	p.rest = s[n:]
+}
+
+// skipped returns a text without the spaces and comments before it. A comment without an end has the rest of the text.
+func skipped(s string) string {
+	for {
+		s = strings.TrimLeft(s, " \t\r\n")
+		switch {
+		case strings.HasPrefix(s, "--"):
+			_, s, _ = strings.Cut(s, "\n")
+		case strings.HasPrefix(s, "/*"):
+			_, s, _ = strings.Cut(s[2:], "*/")
+		default:
+			return s
+		}
+	}
 }
 
 func isIn(c byte, set string) bool { return strings.IndexByte(set, c) >= 0 }
@@ -205,7 +264,7 @@ func (p *parser) needs(texts ...string) {
 var reserved = map[string]bool{"SELECT": true, "FROM": true, "WHERE": true, "ORDER": true, "BY": true, "LIMIT": true,
 	"OFFSET": true, "AND": true, "OR": true, "NOT": true, "IN": true, "LIKE": true, "BETWEEN": true, "IS": true, "NULL": true,
 	"AS": true, "ASC": true, "DESC": true, "TRUE": true, "FALSE": true, "GROUP": true, "HAVING": true, "UNION": true,
-	"JOIN": true, "INNER": true, "LEFT": true, "RIGHT": true, "ON": true, "DISTINCT": true}
+	"JOIN": true, "INNER": true, "LEFT": true, "RIGHT": true, "ON": true, "DISTINCT": true, "SET": true, "VALUES": true}
 
 // name reads a name.
 func (p *parser) name() (name string, quoted bool) {
@@ -220,24 +279,78 @@ func (p *parser) name() (name string, quoted bool) {
 
 func (p *parser) statement() *Statement {
 	st := &Statement{limit: -1}
-	p.needs("SELECT")
-	p.columns(st)
-	p.needs("FROM")
+	switch {
+	case p.takes("INSERT"):
+		p.insert(st, Insert)
+	case p.takes("MERGE"):
+		p.insert(st, Merge)
+	case p.takes("UPDATE"):
+		p.update(st)
+	case p.takes("DELETE"):
+		st.Kind = Delete
+		p.needs("FROM")
+		p.table(st)
+		p.aliasAndCondition(st)
+	case p.takes("CREATE"):
+		p.create(st)
+	case p.takes("DROP"):
+		p.drop(st)
+	case p.takes("ALTER"):
+		p.alter(st)
+	default:
+		p.query(st)
+	}
+	p.takes(";")
+	if p.tok.kind != tokenEnd {
+		p.fail()
+	}
+	st.args = p.args
+	st.unqualify(p)
+	return st
+}
+
+// table reads the name of a table.
+func (p *parser) table(st *Statement) {
 	name, quoted := p.name()
 	if st.Table = name; p.takes(".") {
 		st.Cache, st.Quoted = name, quoted
 		st.Table, _ = p.name()
 	}
-	if p.takes("AS") || p.tok.kind == tokenQuoted || p.tok.kind == tokenWord && !reserved[p.tok.text] {
-		st.alias, _ = p.name()
-	}
+}
+
+// aliasAndCondition reads what may follow the table in a query, UPDATE and DELETE, up to WHERE.
+func (p *parser) aliasAndCondition(st *Statement) {
+	p.readAlias(st)
 	if p.takes("WHERE") {
 		st.where = p.or()
 	}
+	if st.Kind != Select && p.takes("LIMIT") {
+		st.limit = p.whole()
+	}
+}
+
+func (p *parser) readAlias(st *Statement) {
+	if p.takes("AS") || p.namesNext() {
+		st.alias, _ = p.name()
+	}
+}
+
+// namesNext reports whether a name is next.
+func (p *parser) namesNext() bool {
+	return p.tok.kind == tokenQuoted || p.tok.kind == tokenWord && !reserved[p.tok.text]
+}
+
+func (p *parser) query(st *Statement) {
+	p.needs("SELECT")
+	p.columns(st)
+	p.needs("FROM")
+	p.table(st)
+	// LIMIT and OFFSET are reserved, so none is an alias.
+	p.aliasAndCondition(st)
 	if p.takes("ORDER") {
 		p.needs("BY")
 		for {
-			o := ordering{node: p.operand()}
+			o := ordering{node: st.ordered(p.operand())}
 			if o.descending = p.takes("DESC"); !o.descending {
 				p.takes("ASC")
 			}
@@ -253,13 +366,23 @@ func (p *parser) statement() *Statement {
 	if p.takes("OFFSET") {
 		st.offset = p.whole()
 	}
-	p.takes(";")
-	if p.tok.kind != tokenEnd {
-		p.fail()
+}
+
+// ordered returns the column that an expression of ORDER BY means: by its name in the result, or its number.
+func (st *Statement) ordered(n node) node {
+	switch by := n.(type) {
+	case *field:
+		for _, c := range st.columns {
+			if by.of == "" && strings.EqualFold(c.name, by.name) {
+				return c.node
+			}
+		}
+	case literal:
+		if by.kind == kindInt && by.i >= 1 && by.i <= int64(len(st.columns)) && !st.count {
+			return st.columns[by.i-1].node
+		}
 	}
-	st.args = p.args
-	st.unqualify(p)
-	return st
+	return n
 }
 
 func (p *parser) columns(st *Statement) {
@@ -271,20 +394,29 @@ func (p *parser) columns(st *Statement) {
 		p.needs("(", "*", ")")
 		st.count = true
 		st.columns = []column{{name: "COUNT(*)"}}
+		p.columnName(&st.columns[0])
 		return
 	}
 	for {
-		c := column{node: p.field()}
+		from := p.tok.from
+		c := column{node: p.operand()}
 		if f, ok := c.node.(*field); ok {
 			c.name = f.name
+		} else {
+			c.name = strings.TrimSpace(from[:len(from)-len(p.tok.from)])
 		}
-		if p.takes("AS") {
-			c.name, _ = p.name()
-		}
+		p.columnName(&c)
 		st.columns = append(st.columns, c)
 		if !p.takes(",") || p.err != nil {
 			return
 		}
+	}
+}
+
+// columnName reads the name that a column gets in the result.
+func (p *parser) columnName(c *column) {
+	if p.takes("AS") || p.namesNext() {
+		c.name, _ = p.name()
 	}
 }
 
@@ -314,19 +446,28 @@ func (p *parser) field() node {
 
 // unqualify checks the qualifiers of fields: they must be the type, the alias or the cache.
 func (st *Statement) unqualify(p *parser) {
-	check := func(n node) {
+	st.walk(func(n node) {
 		if f, ok := n.(*field); ok && f.of != "" && !strings.EqualFold(f.of, st.alias) &&
 			!strings.EqualFold(f.of, st.Table) && p.err == nil {
 			p.err = fmt.Errorf("%w: %s is not selected from", ErrUnsupported, f.of)
 		}
-	}
+	})
+}
+
+// walk calls fn with all expressions of the statement.
+func (st *Statement) walk(fn func(n node)) {
 	for _, c := range st.columns {
-		walk(c.node, check)
+		walk(c.node, fn)
 	}
 	for _, o := range st.order {
-		walk(o.node, check)
+		walk(o.node, fn)
 	}
-	walk(st.where, check)
+	for _, row := range st.rows {
+		for _, n := range row {
+			walk(n, fn)
+		}
+	}
+	walk(st.where, fn)
 }
 
 // or reads a condition.
@@ -365,11 +506,6 @@ func (p *parser) not() node {
 }
 
 func (p *parser) comparison() node {
-	if p.takes("(") {
-		n := p.or()
-		p.needs(")")
-		return n
-	}
 	a := p.operand()
 	for _, op := range []string{"=", "<>", "!=", "<", "<=", ">", ">="} {
 		if p.takes(op) {
@@ -411,12 +547,39 @@ func negate(n node, negated bool) node {
 	return n
 }
 
-// operand reads a field, a literal or a placeholder of an argument.
+// operand reads an expression without comparisons: sums, differences and texts that are joined.
 func (p *parser) operand() node {
-	negative := p.takes("-")
+	n := p.product()
+	for {
+		switch op := p.tok.text; {
+		case p.takes("+"), p.takes("-"), p.takes("||"):
+			n = &arithmetic{op: op, a: n, b: p.product()}
+		default:
+			return n
+		}
+	}
+}
+
+func (p *parser) product() node {
+	n := p.factor()
+	for {
+		switch op := p.tok.text; {
+		case p.takes("*"), p.takes("/"), p.takes("%"):
+			n = &arithmetic{op: op, a: n, b: p.factor()}
+		default:
+			return n
+		}
+	}
+}
+
+// factor reads a field, a literal, a placeholder of an argument, or an expression in brackets.
+func (p *parser) factor() node {
+	negative := false
+	for p.takes("-") {
+		negative = !negative
+	}
 	tok := p.tok
-	switch {
-	case tok.kind == tokenNumber:
+	if tok.kind == tokenNumber {
 		p.next()
 		if negative {
 			tok.text = "-" + tok.text
@@ -429,20 +592,29 @@ func (p *parser) operand() node {
 			p.fail()
 		}
 		return literal{value{kind: kindFloat, f: f}}
-	case negative:
-		p.fail()
+	}
+	var n node
+	switch {
 	case tok.kind == tokenText:
 		p.next()
-		return literal{value{kind: kindText, s: tok.text}}
+		n = literal{value{kind: kindText, s: tok.text}}
+	case p.takes("("):
+		n = p.or()
+		p.needs(")")
 	case p.takes("?"):
 		p.args++
-		return argument(p.args - 1)
+		n = argument(p.args - 1)
 	case p.takes("NULL"):
-		return literal{}
+		n = literal{}
 	case p.takes("TRUE"):
-		return literal{truth(true)}
+		n = literal{truth(true)}
 	case p.takes("FALSE"):
-		return literal{truth(false)}
+		n = literal{truth(false)}
+	default:
+		n = p.field()
 	}
-	return p.field()
+	if negative {
+		return &arithmetic{op: "-", a: literal{value{kind: kindInt}}, b: n}
+	}
+	return n
 }

@@ -47,6 +47,9 @@ func ask(t testing.TB, text string, args ...string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if st.Kind != query.Select {
+		return "", query.ErrUnsupported
+	}
 	config, err := binary.ParseConfig([]byte{0, 0})
 	require.NoError(t, err)
 	var objects [][]byte
@@ -109,6 +112,12 @@ func TestStatements(t *testing.T) {
 		{"SELECT name FROM Item LIMIT 0", "", ""},
 		{"SELECT * FROM Item WHERE _KEY = 0", "apple|1.5|true|null", ""},
 		{"SELECT COUNT(*) FROM Item WHERE sold", "2", ""},
+		{"SELECT name || '!' AS loud, 2 * (price - 1) / 4 p FROM Item WHERE price % 2 = 0 ORDER BY p", "pear!|0;per cent!|49", ""},
+		{"SELECT name, price FROM Item ORDER BY 2 DESC LIMIT 1", "per cent|100", ""},
+		{"SELECT name FROM Item WHERE (sold = (note IS NULL))", "apple;pear", ""},
+		{"SELECT name FROM Item WHERE price = '2'", "pear", ""},
+		{"SELECT/* all */name -- of them\nFROM Item/**/LIMIT 1 /* end", "apple", ""},
+		{"SELECT 7 / 2, 7 % -2, -(3), - -3 FROM Item LIMIT 1", "3|1|-3|3", ""},
 		{"SELECT _VAL FROM Item WHERE _KEY = 0", `Item{name: "apple", Price: 1.5, sold: true, note: null}`, ""},
 	} {
 		got, err := ask(t, test.text, strings.Fields(test.args)...)
@@ -119,23 +128,26 @@ func TestStatements(t *testing.T) {
 
 func TestStatementsThatAreNotServed(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                                                         "unsupported SQL at the end",
-		"DELETE FROM Item":                                         `unsupported SQL at "DELETE FROM Item"`,
-		"SELECT MAX(price) FROM Item":                              `unsupported SQL at "(price) FROM Item"`,
-		"SELECT name FROM Item JOIN Other":                         `unsupported SQL at "JOIN Other"`,
-		"SELECT name FROM Item WHERE price + 1":                    `unsupported SQL at "+ 1"`,
-		"SELECT name FROM Item WHERE 'x":                           `unsupported SQL at "'x"`,
-		"SELECT name FROM Item WHERE -name":                        `unsupported SQL at "name"`,
-		"SELECT name FROM Item WHERE name NOT":                     `unsupported SQL at the end`,
-		"SELECT name FROM Item LIMIT x":                            `unsupported SQL at "x"`,
-		"SELECT x.name FROM Item":                                  "unsupported SQL: X is not selected from",
-		"SELECT size FROM Item":                                    `Column "SIZE" not found`,
-		"SELECT name FROM Item WHERE size = 1":                     `Column "SIZE" not found`,
-		"SELECT name FROM Item ORDER BY size":                      `Column "SIZE" not found`,
-		"SELECT name FROM Other":                                   `Table "OTHER" not found`,
-		"SELECT name FROM Item WHERE name = ?":                     "the statement has 1 arguments, not 0",
-		"SELECT 1" + strings.Repeat("1", 64<<10):                   "unsupported SQL: the statement is too long",
-		"SELECT name FROM Item WHERE " + strings.Repeat("(", 1000): "unsupported SQL at",
+		"":                                 "unsupported SQL at the end",
+		"GRANT ALL":                        `unsupported SQL at "GRANT ALL"`,
+		"SELECT MAX(price) FROM Item":      `unsupported SQL at "(price) FROM Item"`,
+		"SELECT name FROM Item JOIN Other": `unsupported SQL at "JOIN Other"`,
+		"SELECT name FROM Item WHERE name + 1 > 0":                  "the operands of + must be numbers",
+		"SELECT 1 / 0 FROM Item":                                    "Division by zero",
+		"SELECT 9223372036854775807 + 1 FROM Item":                  "Numeric value out of range",
+		"SELECT name FROM Item WHERE " + strings.Repeat("- ", 1000): "unsupported SQL at the end",
+		"SELECT name FROM Item WHERE 'x":                            `unsupported SQL at "'x"`,
+		"SELECT -name FROM Item":                                    "the operands of - must be numbers",
+		"SELECT name FROM Item WHERE name NOT":                      `unsupported SQL at the end`,
+		"SELECT name FROM Item LIMIT x":                             `unsupported SQL at "x"`,
+		"SELECT x.name FROM Item":                                   "unsupported SQL: X is not selected from",
+		"SELECT size FROM Item":                                     `Column "SIZE" not found`,
+		"SELECT name FROM Item WHERE size = 1":                      `Column "SIZE" not found`,
+		"SELECT name FROM Item ORDER BY size":                       `Column "SIZE" not found`,
+		"SELECT name FROM Other":                                    `Table "OTHER" not found`,
+		"SELECT name FROM Item WHERE name = ?":                      "the statement has 1 arguments, not 0",
+		"SELECT 1" + strings.Repeat("1", 64<<10):                    "unsupported SQL: the statement is too long",
+		"SELECT name FROM Item WHERE " + strings.Repeat("(", 1000):  "unsupported SQL at",
 	} {
 		_, err := ask(t, text)
 		require.ErrorContains(t, err, want)
@@ -227,10 +239,19 @@ func TestEntitiesOfTheConfiguration(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	f.Add("SELECT _VAL FROM \"s\".ITEM AS i WHERE name LIKE 'a%' AND NOT (price > 1.5 OR sold IN (TRUE, NULL)) ORDER BY _KEY LIMIT 1")
+	for _, text := range []string{
+		"SELECT _VAL FROM \"s\".ITEM AS i WHERE name LIKE 'a%' AND NOT (price > 1.5 OR sold IN (TRUE, NULL)) ORDER BY _KEY LIMIT 1",
+		"CREATE TABLE IF NOT EXISTS t (id INT(11), b CHAR(3) NOT NULL DEFAULT 'x', PRIMARY KEY (id),) WITH \"cache_name=t,backups=1\"",
+		"INSERT INTO Item (_KEY, name, price,) VALUES (9, 'a' || 'b', -(1 + 2) * 3), (?, DEFAULT, 5)",
+		"UPDATE Item SET price = price / 0 WHERE _KEY = 1 LIMIT 2", "DELETE FROM Item WHERE name BETWEEN 'a' AND 'b';",
+		"ALTER TABLE Item ADD COLUMN IF NOT EXISTS (a UUID, b DECIMAL(5, 2))", "CREATE INDEX i ON Item (name DESC) INLINE_SIZE 5",
+	} {
+		f.Add(text)
+	}
 	f.Fuzz(func(t *testing.T, text string) {
 		if got, err := ask(t, text); err != nil {
 			require.Empty(t, got)
 		}
+		newBase(t).do(t, text)
 	})
 }
