@@ -61,6 +61,9 @@ func (f *Fabric) Start(h command.Host) {
 // Loaded implements command.Service. The indexes are built when they are needed.
 func (f *Fabric) Loaded() { f.due.FindStored() }
 
+// KeysArrived implements command.Arriver: entries may expire here now.
+func (f *Fabric) KeysArrived() { f.due.FindArrived() }
+
 // Close implements command.Service.
 func (f *Fabric) Close() {
 	f.mu.Lock()
