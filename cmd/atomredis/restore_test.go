@@ -2,9 +2,7 @@ package main
 
 import (
 	"bytes"
-	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -16,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/internal/testing/fakes3"
-	"github.com/atomredis/atomredis/internal/testing/freeport"
 )
 
 func TestAnArchiveIsCheckedAndRestored(t *testing.T) {
@@ -177,53 +174,9 @@ func masked(text string) string {
 
 // The walk of docs/archive.md, with the program.
 func TestTheWalkThroughAnArchive(t *testing.T) {
-	shell, err := exec.LookPath("sh")
-	if err != nil {
-		t.Skip("there is no shell")
-	}
-	binary, err := os.Executable()
-	require.NoError(t, err)
-	bin, home := t.TempDir(), t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(bin, "atomredis"), []byte("#!/bin/sh\n"+asProgram+"=1 exec "+binary+" \"$@\"\n"), 0o700))
-	page, err := os.ReadFile("../../docs/archive.md")
-	require.NoError(t, err)
-	_, walk, found := strings.Cut(string(page), "\n## A walk\n")
-	require.True(t, found)
-	walk, _, _ = strings.Cut(walk, "\n## ")
-	addr := freeport.Addr(t)
-	_, port, _ := net.SplitHostPort(addr)
-	walk = strings.ReplaceAll(walk, "6400", port)
-	blocks := strings.Split(walk, "```console\n")[1:]
-	require.NotEmpty(t, blocks)
-	for _, block := range blocks {
-		block, _, _ = strings.Cut(block, "\n```")
-		for _, part := range strings.Split("\n"+block, "\n$ ")[1:] {
-			line, want, _ := strings.Cut(part+"\n", "\n")
-			server, background := strings.CutSuffix(line, " &")
-			if background {
-				line = "exec " + server
-			}
-			cmd := exec.Command(shell, "-c", line)
-			cmd.Dir, cmd.Env = home, append(os.Environ(), "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))
-			if background {
-				require.NoError(t, cmd.Start())
-				t.Cleanup(func() {
-					_ = cmd.Process.Kill()
-					_ = cmd.Wait()
-				})
-				eventually(t, func() bool {
-					conn, err := net.Dial("tcp", addr)
-					if err == nil {
-						conn.Close()
-					}
-					return err == nil
-				})
-				continue
-			}
-			var stdout, stderr bytes.Buffer
-			cmd.Stdout, cmd.Stderr = &stdout, &stderr // the latter has the log
-			require.NoError(t, cmd.Run(), "%s: %s", line, &stderr)
-			require.Equal(t, masked(want), masked(strings.ReplaceAll(stdout.String(), home, "/home/ada")), line)
-		}
-	}
+	w := newWalk(t)
+	text, _, _ := strings.Cut(w.page("archive.md"), "\n## A bucket\n")
+	w.run(strings.ReplaceAll(text, "6400", w.port), func(line, want, got string) {
+		require.Equal(t, masked(want), masked(strings.ReplaceAll(got, w.home, "/home/ada")), line)
+	})
 }

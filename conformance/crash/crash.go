@@ -82,6 +82,7 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	}
 	defer l.log.Close()
 	t := &tester{Options: o, ctx: ctx, rand: rand.New(rand.NewPCG(o.Seed, 0)), launch: l, idle: map[string]int{}}
+	defer t.closeWorkers()
 	for ; t.Result.Rounds < o.Rounds; t.Result.Rounds++ {
 		if ctx.Err() != nil {
 			return t.Result, ctx.Err()
@@ -115,7 +116,7 @@ func (t *tester) fresh() (err error) {
 	if t.dir, err = os.MkdirTemp(t.Dir, "data-"); err != nil {
 		return err
 	}
-	t.workers = nil
+	t.workers = nil // finish has closed them
 	add := func(w worker) { t.workers = append(t.workers, w) }
 	var pause time.Duration
 	if t.Fsync != "always" {
@@ -147,6 +148,11 @@ func (t *tester) fresh() (err error) {
 		add(newSpiderq(doors.addrs["spiderq"]))
 		add(newSkein(doors.addrs["skein"], doors.secrets))
 		add(newPerper(doors.addrs["perper-ignite"], doors.addrs["perper-grpc"]))
+		feed, err := newChanges(t.Server, t.Fsync, filepath.Join(t.Dir, "copy.log"), t.dir+copySuffix)
+		if err != nil {
+			return err
+		}
+		add(feed)
 	}
 	for _, kind := range []string{"list", "hash", "set", "zset"} {
 		size := 5000 << t.rand.IntN(3)
@@ -171,8 +177,22 @@ func (t *tester) finish() error {
 	if err := t.round(false); err != nil {
 		return t.failure(err)
 	}
+	t.closeWorkers()
 	os.RemoveAll(t.dir)
+	os.RemoveAll(t.dir + copySuffix)
 	return nil
+}
+
+// copySuffix follows the data directory's name in that of the copy.
+const copySuffix = "-copy"
+
+// closeWorkers ends the workers that run servers of their own.
+func (t *tester) closeWorkers() {
+	for _, w := range t.workers {
+		if c, ok := w.(io.Closer); ok {
+			c.Close()
+		}
+	}
 }
 
 // round starts the server, checks its data, loads it, and kills it. Without load it shuts the server down after the

@@ -44,18 +44,25 @@ func newLauncher(binary, fsync, logPath string) (*launcher, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s --version: %w", binary, err)
 	}
-	l := &launcher{binary: binary, fsync: fsync, redis: strings.HasPrefix(string(version), "Redis server")}
-	if l.port, err = freePort(); err != nil {
-		return nil, err
-	}
-	if l.doors, err = newDoors(filepath.Dir(logPath)); err != nil {
-		return nil, err
-	}
-	l.log, err = os.OpenFile(logPath, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	l, err := newBareLauncher(binary, fsync, logPath)
 	if err != nil {
 		return nil, err
 	}
+	l.redis = strings.HasPrefix(string(version), "Redis server")
+	if l.doors, err = newDoors(filepath.Dir(logPath)); err != nil {
+		return nil, err
+	}
 	return l, nil
+}
+
+// newBareLauncher makes a launcher of servers without doors.
+func newBareLauncher(binary, fsync, logPath string) (l *launcher, err error) {
+	l = &launcher{binary: binary, fsync: fsync}
+	if l.port, err = freePort(); err != nil {
+		return nil, err
+	}
+	l.log, err = os.OpenFile(logPath, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	return l, err
 }
 
 // tierMemory is the maxmemory of servers whose values leave memory: more than keys and clients need, less than the
@@ -65,19 +72,34 @@ const tierMemory = "5mb"
 // start starts a server on a data directory; its values leave memory if tier is set. It does not wait until the server
 // answers.
 func (l *launcher) start(dir string, shards, ioThreads int, tier bool) (*server, error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, err
-	}
-	args := []string{"--port", strconv.Itoa(l.port), "--bind", "127.0.0.1", "--dir", dir, "--appendonly", "yes",
-		"--appendfsync", l.fsync, "--save", ""}
+	var args []string
 	if !l.redis {
 		args = append(args, "--checkpoint-size", "1mb", "--shards", strconv.Itoa(shards), "--io-threads",
-			strconv.Itoa(ioThreads))
+			strconv.Itoa(ioThreads), "--changes-retention", keptChanges, "--enable-debug-command", "local")
 		if tier {
 			args = append(args, "--maxmemory", tierMemory, "--maxmemory-policy", "tier")
 		}
 		args = append(args, l.doors.options...)
 	}
+	return l.run(dir, args)
+}
+
+// keptChanges is the changes-retention of servers: their readers never miss changes.
+const keptChanges = "4gb"
+
+// startCopy starts a server that leaves expired keys alone.
+func (l *launcher) startCopy(dir string) (*server, error) {
+	return l.run(dir, []string{"--databases", strconv.Itoa(databases + 1), "--import-mode", "yes", "--checkpoint-size", "1mb",
+		"--enable-debug-command", "local"})
+}
+
+// run starts a server on a data directory with further options.
+func (l *launcher) run(dir string, options []string) (*server, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	args := append([]string{"--port", strconv.Itoa(l.port), "--bind", "127.0.0.1", "--dir", dir, "--appendonly", "yes",
+		"--appendfsync", l.fsync, "--save", ""}, options...)
 	fmt.Fprintf(l.log, "--- %s %s %s\n", time.Now().Format(time.StampMilli), filepath.Base(l.binary),
 		strings.Join(args, " "))
 	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(l.port))

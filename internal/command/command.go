@@ -88,6 +88,9 @@ type Command struct {
 	// InSteps says that the reply need not show one instant: an offloaded call works in steps, each under its own
 	// guard. See Ctx.ScanSteps.
 	InSteps bool
+	// OneShard says that of the shards that WholeKeyspace asks for, one is enough, always the same: the command changes
+	// state beside the keys. Whoever sees all such state at one instant holds all shards.
+	OneShard bool
 	// Custom says that the embedding program has added the command.
 	Custom bool
 	// AtLeader says that the command is forwarded to the leader although it uses no data.

@@ -19,6 +19,7 @@ const (
 	LockFirst                // its only key is argument 1
 	LockKeys                 // the keys that its specs find, and its derived keys
 	LockAll                  // the whole keyspace
+	LockOne                  // the first shard
 )
 
 // sub returns the sub-command of that name, in any case, or nil.
@@ -49,6 +50,8 @@ func (cmd *Command) derive() {
 	switch {
 	case cmd.Flags&OwnGuard != 0:
 		cmd.Lock = LockNone
+	case cmd.OneShard:
+		cmd.Lock = LockOne
 	case cmd.Flags&WholeKeyspace != 0:
 		cmd.Lock = LockAll
 	case cmd.DerivedKeys != nil:
@@ -105,6 +108,8 @@ func (cmd *Command) Shards(ks *engine.Keyspace, args [][]byte) uint64 {
 		return ks.ShardOf(args[1])
 	case LockAll:
 		return engine.AllShards
+	case LockOne:
+		return 1
 	case LockKeys:
 		if ks.Shards() == 1 {
 			return 1

@@ -29,7 +29,7 @@ var commands = []*command.Command{
 				Flags:      command.Write | command.WholeKeyspace | command.NoScript,
 				Summary:    "Makes a group of consumers, sets its position, or removes it",
 				Syntax:     "<CREATE group position | ACK group position | DESTROY group>",
-				Complexity: "O(1)", Do: group},
+				Complexity: "O(1)", OneShard: true, Do: group},
 			{Name: "changes|groups", Group: "server", Since: version.Number, Arity: 2, Flags: command.ReadOnly,
 				Summary:    "Returns the groups of consumers, their positions, and how far these are behind",
 				Complexity: "O(N), where N is the number of groups", Do: list},

@@ -13,8 +13,9 @@ import (
 )
 
 // Groups of consumers remember a position. The positions are part of the data: they are journalled, and so they follow
-// checkpoints, copies and the group's log. Readers of changes do not see them, nor do replicas. They change under a guard over
-// everything, so that a checkpoint has a position if and only if its journal begins after the position's record.
+// checkpoints, copies and the group's log. Readers of changes do not see them, nor do replicas. They change under a guard over one
+// shard, always the same. As checkpoints hold all shards at their instant, they have a position if and only if their journal begins
+// after the position's record.
 
 // groups is the service that keeps the positions.
 type groups struct {

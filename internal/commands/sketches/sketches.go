@@ -48,6 +48,9 @@ func kindOf(value func(e *engine.Entry) *paged.Value) command.Kind {
 			for c, more := (delta.Cursor{}), true; more; {
 				c, more = v.Walk(c, 64, func(name string) {
 					data, _ = v.AppendPart(append(data[:0], name...), name)
+					if part := data[len(name):]; len(part) > 0 && len(bytes.TrimLeft(part, "\x00")) == 0 {
+						return // a page of zeros is as none
+					}
 					d.Mix(data)
 				})
 			}

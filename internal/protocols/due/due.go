@@ -31,7 +31,9 @@ type Schedule struct {
 	timer   engine.Timer // fires at armed; nil without a timer
 	armed   int64        // ms since 1970
 	closed  bool
-	finding bool           // there may be stored items that the schedule does not know
+	finding bool           // there may be stored items from before the start that the schedule does not know
+	arrived bool           // there may be such items of keys that have arrived since then
+	calls   int            // of FindStored and FindArrived
 	running sync.WaitGroup // timers that will fire or have fired and not finished
 }
 
@@ -103,7 +105,7 @@ func (s *Schedule) Forget(id ID) {
 func (s *Schedule) arm() {
 	now := s.host.Keyspace().Now()
 	_, at, ok := s.due.Min()
-	if look := now + findEvery; s.finding && (!ok || look < at) {
+	if look := now + findEvery; (s.finding || s.arrived) && (!ok || look < at) {
 		at, ok = look, true
 	}
 	if !ok || s.closed || s.timer != nil && s.armed <= at {
@@ -134,13 +136,15 @@ func (s *Schedule) disarm() {
 func (s *Schedule) fire() {
 	s.mu.Lock()
 	s.timer = nil
-	finding := s.finding
+	search, calls := s.finding || s.arrived, s.calls
 	s.mu.Unlock()
-	found := finding && s.find()
+	found := search && s.find()
 	now := s.host.Keyspace().Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.finding = s.finding && !found
+	if found && s.calls == calls { // otherwise the search has not seen everything
+		s.finding, s.arrived = false, false
+	}
 	for {
 		i, at, ok := s.due.Min()
 		if !ok || at > now || s.closed {
@@ -155,8 +159,8 @@ func (s *Schedule) fire() {
 	}
 }
 
-// After a start, there may be stored items that the schedule does not know. It searches for them once all keys are
-// in memory.
+// After a start, and when keys have arrived from another shard, there may be stored items that the schedule does not
+// know. It searches for them once all keys are in memory.
 
 const (
 	findEvery = 100  // ms between checks whether the keys are in memory
@@ -168,6 +172,17 @@ func (s *Schedule) FindStored() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.finding = true
+	s.calls++
+	s.arm()
+}
+
+// FindArrived searches in the background for items of keys that have arrived. Found does not change: what is here was
+// not stored by an earlier run of this server.
+func (s *Schedule) FindArrived() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.arrived = true
+	s.calls++
 	s.arm()
 }
 
@@ -210,12 +225,16 @@ func (s *Schedule) isClosed() bool {
 }
 
 // Under calls fn with a Ctx without a client, under its own guard over some shards. It does nothing while the server
-// follows a master, which does the work. If a value cannot be read, nothing changes. No guard may be held.
+// follows a master, which does the work, and for keys of another server: some may not be here yet, and KeysArrived
+// follows. If a value cannot be read, nothing changes. No guard may be held.
 func Under(h command.Host, id ID, shards uint64, now int64, fn func(c *command.Ctx)) {
 	var g engine.Guard
 	g.Lock(h.Keyspace(), shards, now)
 	defer g.Unlock()
 	if h.Follows() {
+		return
+	}
+	if foreign := h.Foreign(); foreign != nil && foreign([]byte(id.Key)) {
 		return
 	}
 	defer func() {

@@ -80,3 +80,28 @@ func TestWhatWasStoredBeforeTheStartIsFound(t *testing.T) {
 	}
 	require.Equal(t, []string{"0 list", "3 other"}, keys)
 }
+
+// A search for what has arrived does not change Found, and one that begins during another one is not lost.
+func TestWhatArrivesIsFound(t *testing.T) {
+	b := servertest.NewStepped(t)
+	defer b.Finish()
+	s := &due.Schedule{}
+	found := map[string]int{}
+	s.Start(b.Server, func(id due.ID, _ int64) {
+		if found[id.Key]++; found[id.Key] == 1 {
+			s.FindArrived()
+		}
+	}, func(e *engine.Entry) (key string, ok bool) { return string(e.Key()), e.Type() == engine.List })
+	defer s.Close()
+	b.Step("RPUSH list v")
+	b.Pass(1000)
+	require.Empty(t, found)
+	s.FindArrived()
+	require.True(t, s.Found())
+	b.Pass(100)
+	require.Equal(t, map[string]int{"list": 1}, found)
+	b.Pass(1000)
+	require.Equal(t, map[string]int{"list": 2}, found)
+	b.Pass(1000)
+	require.Equal(t, map[string]int{"list": 2}, found)
+}

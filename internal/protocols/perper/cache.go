@@ -80,6 +80,7 @@ func keysOf(args [][]byte, fn func(key []byte)) {
 	}
 	if isFabric(args[1]) {
 		fn(typesKey) // their changes need the types
+		fn(leftOf(args[1]))
 	}
 }
 
@@ -186,6 +187,7 @@ func (ca *cache) put(k, v []byte) {
 		old = bytes.Clone(old)
 	}
 	effect.HSet(ca.c, ca.names[valuesKey], k, v)
+	fabricOf(ca.c.Host).noteReferences(ca.c.DB, ca.name, k, v)
 	if had {
 		ca.changed(event.Updated, k, v, old)
 		ca.stay(k, ca.stays().Updated)

@@ -11,17 +11,23 @@ import (
 )
 
 // Agents do not remove all executions that they have called, so finished ones may pile up. With
-// perper-finished-expiry they expire. The items of streams are removed by the positions of listeners (listeners.go).
+// perper-finished-expiry they expire, and with perper-unreferenced-expiry those that nobody refers to (references.go).
+// The items of streams are removed by the positions of listeners (listeners.go).
 
-const finishedExpiry = "perper-finished-expiry"
+const (
+	finishedExpiry     = "perper-finished-expiry"
+	unreferencedExpiry = "perper-unreferenced-expiry"
+)
 
 func init() {
-	config.Register(config.Directive{Name: finishedExpiry, Default: "0", Check: func(value string) error {
-		if n, ok := resp.ParseInt([]byte(value)); !ok || n < 0 || n > longest {
-			return errors.New("must be a number of milliseconds, 0 for none")
-		}
-		return nil
-	}})
+	for _, name := range []string{finishedExpiry, unreferencedExpiry} {
+		config.Register(config.Directive{Name: name, Default: "0", Check: func(value string) error {
+			if n, ok := resp.ParseInt([]byte(value)); !ok || n < 0 || n > longest {
+				return errors.New("must be a number of milliseconds, 0 for none")
+			}
+			return nil
+		}})
+	}
 }
 
 // expireFinished lets an execution expire some time after it was finished, unless the cache has an expiry policy. One

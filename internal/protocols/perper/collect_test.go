@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/atomredis/atomredis/internal/protocols/perper"
 	"github.com/atomredis/atomredis/internal/testing/servertest"
 )
 
@@ -40,4 +41,19 @@ func TestFinishedExecutionsExpireIfTheyMay(t *testing.T) {
 		[]string{":-1", "PERPER.TTL", "executions", "y"},
 		[]string{":-1", "PERPER.TTL", "executions", "early"},
 	)
+}
+
+// Entries of caches that another shard has sent expire without a command on them.
+func TestEntriesThatArriveExpire(t *testing.T) {
+	b := servertest.NewStepped(t)
+	defer b.Finish()
+	for _, line := range []string{"PERPER.CREATE a", "PERPER.PUT a k v EXPIRY 5000 -2 -2", "PERPER.CREATE b", "COPY perper:{a} perper:{b}",
+		"COPY perper:{a}:expires perper:{b}:expires"} {
+		require.NotContains(t, b.Step(line), "-ERR", line)
+	}
+	b.Pass(10_000)
+	require.Equal(t, ":1\r\n", b.Step("PERPER.LEN b")) // nothing has looked
+	perper.Of(b.Server).KeysArrived()
+	b.Pass(1000)
+	require.Equal(t, ":0\r\n", b.Step("PERPER.LEN b"))
 }

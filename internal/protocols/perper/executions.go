@@ -57,6 +57,7 @@ func fabricKeys(cache []byte, fn func(key []byte)) {
 		fn(k)
 	}
 	fn(typesKey)
+	fn(leftOf(cache))
 }
 
 // fitting reports whether the executions can be read. If not, it writes an error.

@@ -176,6 +176,11 @@ func (f *Fabric) executionChanged(c *command.Ctx, k, value, old []byte) {
 		is = readExecution(c, k, value)
 	}
 	serial := f.noteExecution(c, string(k), was, is)
+	if is != nil && is.agent != "" && is.finished {
+		f.leave(c, leftExecutions, k)
+	} else {
+		effect.ZRem(c, leftExecutions, k)
+	}
 	if feed.Heard(c) {
 		tellExecution(c, serial, was, is)
 	}

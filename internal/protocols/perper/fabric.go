@@ -17,6 +17,10 @@ import (
 type Fabric struct {
 	host command.Host
 	due  due.Schedule // deadlines of entries; an ID is a cache's key of deadlines
+	left due.Schedule // when something may be collected; an ID is a key with the suffix keys.Left
+
+	search      atomic.Pointer[search] // a search for references that is under way, or nil
+	beforePiece func(cache string)     // nil except in tests
 
 	// mu protects the fields below and what they refer to. It is taken last, and no reply is given under it.
 	mu  sync.Mutex
@@ -56,10 +60,20 @@ func fabricOf(h command.Host) *Fabric { return h.Service(fabricID).(*Fabric) }
 func (f *Fabric) Start(h command.Host) {
 	f.host = h
 	f.due.Start(h, f.expireDue, storedExpiry)
+	f.left.Start(h, f.collectLeft, storedLeft)
 }
 
 // Loaded implements command.Service. The indexes are built when they are needed.
-func (f *Fabric) Loaded() { f.due.FindStored() }
+func (f *Fabric) Loaded() {
+	f.due.FindStored()
+	f.left.FindStored()
+}
+
+// KeysArrived implements command.Arriver: entries may expire here now.
+func (f *Fabric) KeysArrived() {
+	f.due.FindArrived()
+	f.left.FindArrived()
+}
 
 // Close implements command.Service.
 func (f *Fabric) Close() {
@@ -67,6 +81,7 @@ func (f *Fabric) Close() {
 	f.closed = true
 	f.mu.Unlock()
 	f.due.Close()
+	f.left.Close()
 	f.background.Wait()
 }
 

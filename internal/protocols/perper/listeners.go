@@ -189,9 +189,7 @@ func (f *Fabric) cleanSome(id streamID) (more bool) {
 	ks := f.host.Keyspace()
 	shards := uint64(0)
 	hold := func(k []byte) { shards |= ks.ShardOf(k) }
-	for _, k := range namesOf([]byte(id.stream)) {
-		hold(k)
-	}
+	keysOf([][]byte{nil, []byte(id.stream)}, hold)
 	fabricKeys(listenersCache, hold)
 	due.Under(f.host, due.ID{DB: id.db, Key: keys.Of(id.stream, "")}, shards, ks.Now(), func(c *command.Ctx) {
 		ca := cacheOf(c, []byte(id.stream))

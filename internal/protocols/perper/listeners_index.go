@@ -131,14 +131,25 @@ func (f *Fabric) listenerChanged(c *command.Ctx, k, value, old []byte) {
 	if value != nil {
 		is = readListener(c, k, value)
 	}
+	alone := f.noteListener(c, string(k), was, is)
+	if is != nil && is.listens {
+		effect.ZRem(c, leftStreams, []byte(is.stream))
+	}
+	if alone {
+		f.leave(c, leftStreams, []byte(was.stream))
+	}
+}
+
+// noteListener updates the index, serves waiters, and cleans the stream. alone says that its last listener has left it.
+func (f *Fabric) noteListener(c *command.Ctx, key string, was, is *listener) (alone bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	d := f.db(c.DB)
 	x := &d.listeners
 	x.seen.note(c, listenersKey)
-	x.remove(string(k))
+	x.remove(key)
 	if is != nil {
-		x.add(string(k), is)
+		x.add(key, is)
 	}
 	if is != nil && is.listens {
 		f.answerAll(d.attached[is.stream], yesReply)
@@ -146,4 +157,5 @@ func (f *Fabric) listenerChanged(c *command.Ctx, k, value, old []byte) {
 	if was != nil && was.listens && x.count(was.stream, was.position) == 0 && x.count(was.stream, persistent) == 0 {
 		f.clean(streamID{c.DB, was.stream})
 	}
+	return was != nil && was.listens && x.streams[was.stream] == nil
 }

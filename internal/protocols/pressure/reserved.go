@@ -128,9 +128,6 @@ func (s *Service) comeDue(id due.ID, now int64) {
 	if s.host.Follows() {
 		s.reservations.forgetDeleted(id) // the master removes them
 	}
-	if foreign := s.host.Foreign(); foreign != nil && foreign([]byte(id.Key)) {
-		return // some keys may not be here yet; KeysArrived follows
-	}
 	for db := range s.host.Keyspace().Databases() {
 		s.underQueue(due.ID{DB: db, Key: id.Key}, now, func(q *pressureQueue) {
 			if db == id.DB || q.mayComeDue() {

@@ -40,7 +40,7 @@ func (s *Service) Start(h command.Host) {
 func (s *Service) Loaded() { s.reservations.FindStored() }
 
 // KeysArrived implements command.Arriver: there may be messages that come due here now.
-func (s *Service) KeysArrived() { s.reservations.FindStored() }
+func (s *Service) KeysArrived() { s.reservations.FindArrived() }
 
 // Following implements command.Service: the leader gives back the roles of this server's clients.
 func (s *Service) Following() { s.roles.clear() }

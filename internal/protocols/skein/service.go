@@ -92,6 +92,10 @@ func (s *Service) under(id due.ID, now int64, fn func(a *app)) {
 // Loaded implements command.Service. There may be leases, and containers that were tied to sessions.
 func (s *Service) Loaded() { s.schedule.FindStored() }
 
+// KeysArrived implements command.Arriver: leases may end here now. Containers that end with a client stay: the client
+// may be connected to the server that had the keys.
+func (s *Service) KeysArrived() { s.schedule.FindArrived() }
+
 // Close implements command.Service.
 func (s *Service) Close() {
 	s.schedule.Close()

@@ -88,6 +88,9 @@ func (s *Service) Loaded() {
 	s.schedule.FindStored()
 }
 
+// KeysArrived implements command.Arriver: lent keys may come due here now. They are not requeued.
+func (s *Service) KeysArrived() { s.schedule.FindArrived() }
+
 // Close implements command.Service.
 func (s *Service) Close() { s.schedule.Close() }
 

@@ -18,6 +18,11 @@ const (
 	Expires  = ":expires"  // a sorted set of the encoded keys that expire, by deadline in ms since 1970
 )
 
+// Left is the suffix of a key that only the caches of the Fabric have: a sorted set of what nobody refers to by an entry
+// of the cache, by the time in ms since 1970 at which it may be collected. For StreamListeners these are streams whose
+// last listener has gone, for Executions the encoded keys of finished ones.
+const Left = ":left"
+
 // The keys that all caches share.
 const (
 	Caches    = Prefix + "caches"    // a hash from the ids of caches, in decimal, to their names
