@@ -283,6 +283,12 @@ func (k *exchangedKind) view(t *testing.T, c *redis.Client, key string, streamed
 			}
 			reply = list[:len(list)/2]
 		}
+		if list, ok := reply.([]any); ok && command[0] == "XINFO" {
+			for i, group := range list { // without the lag at the end, which servers compute differently
+				g := group.([]any)
+				list[i] = g[:len(g)-2]
+			}
+		}
 		if list, ok := reply.([]any); ok && sorted {
 			slices.SortFunc(list, func(a, b any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
 		}
@@ -351,7 +357,7 @@ func TestValuesAreExchanged(t *testing.T) {
 	ctx := context.Background()
 	real := redisClient(t, oracle.Start(t, "--hz", "100"))
 	_, ours := startReplica(t, t.TempDir())
-	version := infoField(t, real, "server", "redis_version") + infoField(t, real, "server", "valkey_version")
+	version := infoField(t, real, "server", "redis_version") + " " + infoField(t, real, "server", "valkey_version")
 	for _, way := range []struct {
 		name     string
 		from, to *redis.Client
@@ -365,7 +371,7 @@ func TestValuesAreExchanged(t *testing.T) {
 			r := testseed.Rand(t)
 			keys := fill(t, r, from, to, n)
 			t.Logf("%s: %d kinds, %d values of each", version, len(keys), n)
-			compare := func(streamed bool) {
+			compare := func(keys map[string][]string, streamed bool) {
 				t.Helper()
 				for name, list := range keys {
 					kind := exchangedKinds[name]
@@ -377,7 +383,11 @@ func TestValuesAreExchanged(t *testing.T) {
 					}
 				}
 			}
-			for _, list := range keys {
+			restored := maps.Clone(keys)
+			if to == real && infoField(t, real, "server", "server_name") == "valkey" {
+				delete(restored, "hash with deadlines") // DUMP has the form of Redis, which Valkey does not read
+			}
+			for _, list := range restored {
 				for _, key := range list {
 					dump, err := from.Dump(ctx, key).Result()
 					if err == redis.Nil { // a stream without a valid entry
@@ -393,16 +403,16 @@ func TestValuesAreExchanged(t *testing.T) {
 					require.NoError(t, to.Do(ctx, args...).Err(), key)
 				}
 			}
-			compare(false)
+			compare(restored, false)
 
 			proxy := newBrittleProxy(t, from.Options().Addr)
 			require.NoError(t, to.Do(ctx, proxy.hostPort()...).Err())
 			requireFollows(t, from, to)
-			compare(false)
+			compare(keys, false)
 			require.NoError(t, from.FlushAll(ctx).Err())
 			keys = fill(t, r, from, to, n) // now through the stream
 			requireFollows(t, from, to)
-			compare(true)
+			compare(keys, true)
 			require.NoError(t, to.Do(ctx, "REPLICAOF", "NO", "ONE").Err())
 		})
 	}

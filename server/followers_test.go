@@ -178,6 +178,42 @@ func TestFollowersGetEverythingAndThenWhatChanges(t *testing.T) {
 }
 
 // A follower's commands have the same effect at any time.
+// A follower that is a Valkey 9 gets a file in the form of Valkey, all others one in that of Redis.
+func TestAFollowerIsSentTheFormThatItReads(t *testing.T) {
+	t.Parallel()
+	_, host, port := listening(t)
+	c := newRawFollower(t, host, port)
+	for _, line := range []string{"HSET h a 1 b 2", "HPEXPIREAT h 4000000000000 FIELDS 1 b"} {
+		c.say(line)
+		c.line()
+	}
+	c.line() // of the array
+	for version, magic := range map[string]string{"9.1.2": "VALKEY080", "9.0.0": "VALKEY080", "8.1.4": "REDIS0012", "": "REDIS0012"} {
+		f := newRawFollower(t, host, port)
+		if version != "" {
+			f.say("REPLCONF version " + version)
+			require.Equal(t, "+OK", f.line())
+		}
+		b := f.follow("eof")
+		require.Equal(t, magic, string(b[:9]), version)
+		copied := newHarness(t)
+		require.NoError(t, copied.load(bytes.NewReader(b)))
+		require.Equal(t, 1, copied.importer.Loaded().Keys)
+		var g engine.Guard
+		g.Lock(copied.ks, engine.AllShards, copied.ks.Now())
+		for field, want := range map[string]int64{"a": 0, "b": 4_000_000_000_000} {
+			at, _ := g.Read(0, []byte("h")).Hash().Deadline([]byte(field))
+			require.Equal(t, want, at)
+		}
+		g.Unlock()
+		require.NoError(t, copied.Close())
+	}
+	for _, wrong := range []string{"9", "9.1.x", "9.1.300", "9.1.2.3"} {
+		c.say("REPLCONF version " + wrong)
+		require.Equal(t, "-ERR Unrecognized version format: "+wrong, c.line())
+	}
+}
+
 func TestTheStreamDoesNotDependOnTheTime(t *testing.T) {
 	b := newJournalled(t)
 	const now = "1000000000000"

@@ -64,6 +64,7 @@ func (m *scriptedMaster) accept(answers ...string) *masterConn {
 // introduction returns the first commands of a replica without a password.
 func introduction(port int) []string {
 	return []string{"PING=+PONG", fmt.Sprintf("REPLCONF listening-port %d=+OK", port), "REPLCONF capa eof capa psync2=+OK",
+		"REPLCONF version 9.1.0=-ERR Unrecognized REPLCONF option: version",
 		"REPLCONF group ?=-ERR Unrecognized REPLCONF option: group"}
 }
 
@@ -138,6 +139,7 @@ func TestReplicaSpeaksWithItsMaster(t *testing.T) {
 	// The first copy: with a password, empty lines as signs of life, and a mark at the end.
 	a := m.accept("PING=-NOAUTH Authentication required.", "AUTH me secret=+OK", "REPLCONF listening-port 0=+OK",
 		"REPLCONF capa eof capa psync2=-ERR Unrecognized REPLCONF option: capa",
+		"REPLCONF version 9.1.0=-ERR Unrecognized REPLCONF option: version",
 		"REPLCONF group ?=-ERR Unrecognized REPLCONF option: group",
 		"PSYNC ? -1=\n\n+FULLRESYNC "+oldHistory+" 100")
 	mark := strings.Repeat("m", 40)
@@ -187,7 +189,8 @@ func TestReplicaSpeaksWithItsMaster(t *testing.T) {
 	a.Close()
 	resumed := func(answer string) *masterConn {
 		return m.accept("PING=+PONG", "AUTH me secret=+OK", "REPLCONF listening-port 0=+OK",
-			"REPLCONF capa eof capa psync2=+OK", "REPLCONF group ?=-ERR Unrecognized REPLCONF option: group", answer)
+			"REPLCONF capa eof capa psync2=+OK", "REPLCONF version 9.1.0=+OK",
+			"REPLCONF group ?=-ERR Unrecognized REPLCONF option: group", answer)
 	}
 	b := resumed(fmt.Sprintf("PSYNC %s %d=+CONTINUE %s", oldHistory, offset+1, newHistory))
 	b.expect("REPLCONF ACK " + strconv.Itoa(offset))

@@ -76,6 +76,8 @@ type Capabilities struct {
 	PSYNC2 bool
 	// Ours (group): the follower is one of this program.
 	Ours bool
+	// Valkey (version) is the version of a Valkey, with a byte for each part; 0 if the follower does not tell it.
+	Valkey int
 	// CopyOnly (rdb-only): the follower wants the data, without the stream.
 	CopyOnly bool
 	// Filtered (rdb-filter-only): the follower wants no keys, and functions only with Functions.

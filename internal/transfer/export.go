@@ -70,6 +70,7 @@ type Copy struct {
 	// to commands. Without it the caller must do both.
 	Wait    bool
 	Modules bool                     // the result of Kept is also written in the form of Redis modules
+	Valkey  bool                     // the file is for a Valkey 9 or later
 	At      func(g *engine.Guard)    // called with a guard over everything at the instant of the file's data, unless it is nil
 	Begun   func(s *engine.Snapshot) // called with the snapshot of the keys, unless it is nil or no keys are written
 	Wrote   func()                   // called after each key, unless it is nil
@@ -325,7 +326,11 @@ func (x *Exporter) rdb(ctx context.Context, w io.Writer, c *Copy) error {
 			return errors.Join(err, closeSnapshot(s))
 		}
 	}
-	e.Begin(rdbVersion(s), about...)
+	if c.Valkey {
+		e.BeginValkey(about...)
+	} else {
+		e.Begin(rdbVersion(s), about...)
+	}
 	definitions.BeforeKeys(e)
 	if c.Content&Functions != 0 {
 		for _, code := range codes {

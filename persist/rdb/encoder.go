@@ -8,13 +8,14 @@ import (
 
 // Encoder encodes. Its output collects in memory, or goes to a Writer now and then. The zero value collects.
 type Encoder struct {
-	w     io.Writer // nil if everything stays in buf
-	buf   []byte
-	crc   uint64 // of the output already written to w
-	err   error
-	table *lzfTable // of compress; nil before the first use
-	plain bool      // strings are not compressed
-	alone bool      // omit keys named in values
+	w      io.Writer // nil if everything stays in buf
+	buf    []byte
+	crc    uint64 // of the output already written to w
+	err    error
+	table  *lzfTable // of compress; nil before the first use
+	plain  bool      // strings are not compressed
+	alone  bool      // omit keys named in values
+	valkey bool      // the file has the form of Valkey
 }
 
 // NewEncoder returns an Encoder that writes a file to w.

@@ -262,6 +262,18 @@ func (r *Reader) end() error {
 // Begin writes the head of a file of a version with information about its origin.
 func (e *Encoder) Begin(version int, aux ...Aux) {
 	e.buf = fmt.Appendf(e.buf, "%s%04d", magic, version)
+	e.about(aux)
+}
+
+// BeginValkey is Begin for a file in the form of Valkey 9, in which hashes with fields that expire have another form. A Valkey reads
+// no newer file of Redis.
+func (e *Encoder) BeginValkey(aux ...Aux) {
+	e.valkey = true
+	e.buf = fmt.Appendf(e.buf, "%s%03d", magicValkey, OldestValkey)
+	e.about(aux)
+}
+
+func (e *Encoder) about(aux []Aux) {
 	for _, a := range aux {
 		e.buf = append(e.buf, opAux)
 		e.string([]byte(a.Name))
@@ -298,6 +310,12 @@ func (e *Encoder) Key(entry *engine.Entry) {
 	}
 	if entry.Blessed() {
 		e.buf = append(e.buf, opBlessed)
+	}
+	if e.valkey && form.number == typeHashExpire {
+		e.buf = append(e.buf, typeHashValkey)
+		e.string([]byte(entry.Key()))
+		e.valkeyHash(entry.Hash())
+		return
 	}
 	e.buf = append(e.buf, form.number)
 	e.string([]byte(entry.Key()))

@@ -185,6 +185,21 @@ func (e *Encoder) hash(h *hashes.Hash) {
 	}
 }
 
+// valkeyHash writes a hash with fields that expire in the form of Valkey: a deadline follows each value, -1 for none.
+func (e *Encoder) valkeyHash(h *hashes.Hash) {
+	e.length(uint64(h.Len()))
+	for field, value := range h.All() {
+		e.string(field)
+		e.string(value)
+		if at, _ := h.Deadline(field); at != 0 {
+			e.millis(at)
+		} else {
+			e.millis(-1)
+		}
+		e.written()
+	}
+}
+
 // savedHash writes a hash. If any field of a packed one has a deadline, a deadline follows each value, 0 for none.
 func (e *Encoder) savedHash(h *hashes.Hash) {
 	encoding := h.Encoding()

@@ -2,6 +2,8 @@ package replication
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/atomredis/atomredis/internal/command"
 	"github.com/atomredis/atomredis/resp"
@@ -71,6 +73,19 @@ const maxFollowerHost = 45
 
 const errFilterMissing command.Error = "ERR Missing rdb-filter-only values"
 
+// versionNumber reads a version of three numbers. It returns a byte for each of them.
+func versionNumber(text string) (number int, ok bool) {
+	parts := strings.Split(text, ".")
+	for _, part := range parts {
+		n, err := strconv.ParseUint(part, 10, 8)
+		if err != nil {
+			return 0, false
+		}
+		number = number<<8 | int(n)
+	}
+	return number, len(parts) == 3
+}
+
 // replconf takes a follower's capabilities and acknowledgements.
 func replconf(c *command.Ctx) {
 	if c.Origin.In(command.FromJournal) {
@@ -96,6 +111,13 @@ func replconf(c *command.Ctx) {
 		case "capa":
 			w.EOF = w.EOF || command.EqualFold(value, "eof")
 			w.PSYNC2 = w.PSYNC2 || command.EqualFold(value, "psync2")
+		case "version":
+			number, ok := versionNumber(string(value))
+			if !ok {
+				c.Err(command.Error("ERR Unrecognized version format: " + command.OneLine(string(value))))
+				return
+			}
+			w.Valkey = number
 		case "ip-address":
 			if len(value) > maxFollowerHost {
 				c.Err(command.Error(fmt.Sprintf("ERR REPLCONF ip-address provided by replica instance is too long: %d bytes",

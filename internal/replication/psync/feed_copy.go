@@ -74,9 +74,13 @@ func (f *Followers) goOn(d *feed, id string, offset int64) bool {
 	return true
 }
 
+// valkey9 is the first version of Valkey with files of its own.
+const valkey9 = 9 << 16
+
 // copy sends the RDB file.
 func (d *feed) copy(announce bool) error {
-	how := transfer.Copy{Content: d.content, Begun: func(s *engine.Snapshot) { d.source.Store(s) }, About: d.about}
+	how := transfer.Copy{Content: d.content, Begun: func(s *engine.Snapshot) { d.source.Store(s) }, About: d.about,
+		Valkey: d.of.Capabilities.Valkey >= valkey9 && !d.of.Capabilities.Ours}
 	defer d.source.Store(nil)
 	if !d.open {
 		return d.copyByFile(how, announce)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/atomredis/atomredis/internal/command"
 	"github.com/atomredis/atomredis/internal/replication"
+	"github.com/atomredis/atomredis/internal/version"
 	"github.com/atomredis/atomredis/resp"
 )
 
@@ -251,11 +252,13 @@ func (l *link) handshake(in *bufio.Reader) error {
 	if set.Replication.AnnounceIP != "" {
 		options = append(options, []string{"REPLCONF", "ip-address", set.Replication.AnnounceIP})
 	}
-	for _, words := range append(options, []string{"REPLCONF", "capa", "eof", "capa", "psync2"}) {
+	// Valkey sends what its newest version can write only to those that tell that they are of one. Redis refuses the option.
+	options = append(options, []string{"REPLCONF", "capa", "eof", "capa", "psync2"}, []string{"REPLCONF", "version", version.Valkey})
+	for _, words := range options {
 		if reply, err = l.ask(in, words...); err != nil {
 			return err
 		}
-		if reply[0] == '-' {
+		if reply[0] == '-' && words[1] != "version" {
 			l.r.log.Info("the master refused an option of REPLCONF", "option", words[1], "answer", reply[1:])
 		}
 	}
