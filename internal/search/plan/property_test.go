@@ -271,13 +271,7 @@ func (n *naive) score(id uint64, node query.Node) float64 {
 	case *query.Token:
 		return w * word(q.Text)
 	case *query.Affix:
-		listed := 0
-		for _, word := range n.terms(q.Text) {
-			if n.listed(q.Of(), word) {
-				listed++
-			}
-		}
-		if listed == 1 { // the prefix then is its word
+		if n.single(q) { // the prefix then is its word
 			w = 1
 		}
 		found, _ := n.first(id, q)
@@ -305,6 +299,9 @@ func (n *naive) score(id uint64, node query.Node) float64 {
 		}
 		if _, missing := child.(*query.Missing); missing && n.match(id, child) {
 			return w * leaf(1, 1)
+		}
+		if prefix, ok := child.(*query.Affix); ok && n.match(id, child) && n.single(prefix) {
+			return w * n.score(id, child)
 		}
 		if n.match(id, child) {
 			return n.score(id, child)
@@ -338,6 +335,17 @@ func (n *naive) score(id uint64, node query.Node) float64 {
 		}
 	}
 	return 0
+}
+
+// single reports whether a prefix has one word.
+func (n *naive) single(q *query.Affix) bool {
+	listed := 0
+	for _, word := range n.terms(q.Text) {
+		if n.listed(q.Of(), word) {
+			listed++
+		}
+	}
+	return listed == 1
 }
 
 // left returns the node whose weight counts: the node itself, or its only part that documents may match.
