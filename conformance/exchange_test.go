@@ -117,10 +117,11 @@ var exchangedKinds = map[string]exchangedKind{
 		needs: "hpexpire",
 		make: func(r *rand.Rand, key string) [][]any {
 			n := length(r)
-			commands := [][]any{append(words("HSET", key), several(n, func(i int) []any { return words("f"+strconv.Itoa(i), randomText(r)) })...)}
+			name := func(i int) string { return "f" + strconv.Itoa(i) }
+			commands := [][]any{append(words("HSET", key), several(n, func(i int) []any { return words(name(i), randomText(r)) })...)}
 			for i := range n {
 				if r.IntN(3) == 0 {
-					commands = append(commands, words("HPEXPIREAT", key, 4_000_000_000_000+r.Int64N(1<<41), "FIELDS", 1, "f"+strconv.Itoa(i)))
+					commands = append(commands, words("HPEXPIREAT", key, 4_000_000_000_000+r.Int64N(1<<41), "FIELDS", 1, name(i)))
 				}
 			}
 			return commands
@@ -167,7 +168,9 @@ var exchangedKinds = map[string]exchangedKind{
 		make: func(r *rand.Rand, key string) (commands [][]any) {
 			form, dim := []string{"NOQUANT", "Q8", "BIN"}[r.IntN(3)], 1+r.IntN(40)
 			for i := range 1 + r.IntN(30) {
-				command := append(words("VADD", key, "VALUES", dim), several(dim, func(int) []any { return words(float32(r.NormFloat64())) })...)
+				command := append(words("VADD", key, "VALUES", dim), several(dim, func(int) []any {
+					return words(float32(r.NormFloat64()))
+				})...)
 				if command = append(command, "e"+strconv.Itoa(i), form); r.IntN(3) == 0 {
 					command = append(command, "SETATTR", `{"n":`+strconv.Itoa(i)+`}`)
 				}
@@ -212,7 +215,8 @@ var exchangedKinds = map[string]exchangedKind{
 				several(length(r), func(int) []any { return words(r.IntN(1000)) })...)}
 		},
 		views: func(key string) [][]any {
-			return [][]any{append(words("CF.MEXISTS", key), several(1000, func(i int) []any { return words(i) })...), words("CF.COUNT", key, 7)}
+			return [][]any{append(words("CF.MEXISTS", key), several(1000, func(i int) []any { return words(i) })...),
+				words("CF.COUNT", key, 7)}
 		},
 	},
 	"count-min sketch": {
