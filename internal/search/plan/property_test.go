@@ -202,7 +202,9 @@ func (n *naive) positions(id uint64, node query.Node) (list []int) {
 	return list
 }
 
-// near tries all choices of a position for each child.
+// near reports whether the children's words are near each other. In order it tries all choices of positions. Without an order it goes
+// on with the lowest position, of the first child that has it, as the reference: if two children have the same word, it may end too
+// early.
 func (n *naive) near(id uint64, children []query.Node, slop int, inOrder bool) bool {
 	if slop < 0 && !inOrder {
 		return true
@@ -217,20 +219,30 @@ func (n *naive) near(id uint64, children []query.Node, slop int, inOrder bool) b
 		return true
 	}
 	chosen := make([]int, len(lists))
+	for !inOrder {
+		for i, list := range lists {
+			chosen[i] = list[0]
+		}
+		least, most := slices.Min(chosen), slices.Max(chosen)
+		if least != most && most-least-(len(chosen)-1) <= slop {
+			return true
+		}
+		lowest := slices.Index(chosen, least)
+		if lists[lowest] = lists[lowest][1:]; len(lists[lowest]) == 0 {
+			return false
+		}
+	}
 	var try func(i int) bool
 	try = func(i int) bool {
 		if i < len(lists) {
 			return slices.ContainsFunc(lists[i], func(p int) bool { chosen[i] = p; return try(i + 1) })
 		}
-		least, most := slices.Min(chosen), slices.Max(chosen)
-		if inOrder {
-			for j := 1; j < len(chosen); j++ {
-				if chosen[j] <= chosen[j-1] {
-					return false
-				}
+		for j := 1; j < len(chosen); j++ {
+			if chosen[j] <= chosen[j-1] {
+				return false
 			}
 		}
-		return least != most && (slop < 0 || most-least-(len(chosen)-1) <= slop)
+		return slop < 0 || chosen[len(chosen)-1]-chosen[0]-(len(chosen)-1) <= slop
 	}
 	return try(0)
 }
