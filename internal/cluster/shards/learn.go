@@ -27,6 +27,7 @@ func (h *Shards) watch() {
 				return nil
 			})
 		}
+		h.confirm()
 		h.askAll()
 		h.host.Tick()
 		select {

@@ -53,6 +53,7 @@ type member struct {
 	leads atomic.Bool
 	down  bool // it has no connections
 	fails bool // the next change loses the lead: it may or may not be committed
+	slow  bool // changes are not committed in time
 	epoch uint64
 	// unsure updates the model if the change that has lost the lead is committed; nil without such a change.
 	unsure func()
@@ -110,6 +111,9 @@ func (x *member) Sync(context.Context) error {
 		x.fails = false
 		x.loseLead()
 		return errors.New("the lead is lost")
+	}
+	if x.slow {
+		return context.DeadlineExceeded
 	}
 	return nil
 }

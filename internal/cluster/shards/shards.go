@@ -200,27 +200,39 @@ func (h *Shards) Stored() []byte {
 	return text
 }
 
+// changeTime is how long Change waits for the commit. A change that takes longer is committed later, or taken back with the lead.
+const changeTime = 5 * time.Second
+
 // Change changes the record and waits until the change is committed. fn changes a copy, under a guard over everything; if it
-// fails, the record stays as it is.
+// fails, the record stays as it is. With ErrUnchanged too the present record is committed afterwards.
 func (h *Shards) Change(fn func(g *engine.Guard, r *cluster.Record) error) error {
 	h.changing.Lock()
 	defer h.changing.Unlock()
 	node := h.node
 	r, epoch, err := h.changeUnder(fn)
-	if err != nil || r == nil {
+	if err != nil && !errors.Is(err, ErrUnchanged) || r == h.committed.Load() {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(h.ctx, 5*time.Second)
+	ctx, cancel := context.WithTimeout(h.ctx, changeTime)
 	defer cancel()
 	if err := node.Sync(ctx); err != nil || node.Epoch() != epoch {
 		return ErrTakenBack
 	}
 	h.committed.Store(r)
 	h.Kick()
-	return nil
+	return err
 }
 
-// changeUnder is the part of Change under the guard. It returns the new record and the epoch of the journal.
+// confirm makes a record the committed one whose change took longer than Change waits. Without it other shards would never
+// hear of the change.
+func (h *Shards) confirm() {
+	if h.host.Leads() && h.committed.Load() != h.Record() {
+		_ = h.Change(func(*engine.Guard, *cluster.Record) error { return ErrUnchanged })
+	}
+}
+
+// changeUnder is the part of Change under the guard. It returns the present record, which the change may have made, and the
+// epoch of the journal.
 func (h *Shards) changeUnder(fn func(g *engine.Guard, r *cluster.Record) error) (r *cluster.Record, epoch uint64, err error) {
 	var g engine.Guard
 	g.Lock(h.ks, engine.AllShards, h.ks.Now())
@@ -230,7 +242,7 @@ func (h *Shards) changeUnder(fn func(g *engine.Guard, r *cluster.Record) error) 
 	}
 	r = h.Record().Clone()
 	if err := fn(&g, r); err != nil {
-		return nil, 0, err
+		return h.Record(), h.node.Epoch(), err
 	}
 	r.Version++
 	text, err := json.Marshal(r)
