@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/engine/clock"
@@ -20,6 +21,7 @@ import (
 	"github.com/atomredis/atomredis/internal/testing/crashfs"
 	"github.com/atomredis/atomredis/internal/testing/testseed"
 	"github.com/atomredis/atomredis/persist/disk"
+	"github.com/atomredis/atomredis/resp"
 )
 
 // archivedServer is a server with an archive and a clock of its own.
@@ -470,11 +472,17 @@ func TestAnArchiveOfAGroup(t *testing.T) {
 	in := filepath.Join(t.TempDir(), "archive")
 	g := startGroup(t, 3, "archive="+in, "archive-interval=50ms", "checkpoint-size=1mb", "enable-debug-command=yes")
 	g.settled()
-	digest := func(n *groupNode) string {
-		reply, err := do(t, n.Server, 0, "DEBUG", "DIGEST")
-		require.NoError(t, err)
+	// The lead may change at any time, which ends sessions.
+	again := func(at func() *groupNode, args ...any) string {
+		var reply resp.Reply
+		require.EventuallyWithT(t, func(c *assert.CollectT) {
+			var err error
+			reply, err = do(t, at().Server, 0, args...)
+			assert.NoError(c, err)
+		}, testTimeout, 10*time.Millisecond)
 		return reply.String()
 	}
+	digest := func(n *groupNode) string { return again(func() *groupNode { return n }, "DEBUG", "DIGEST") }
 	// archived waits until the archive has everything.
 	archived := func() *groupNode {
 		var leads *groupNode
@@ -512,8 +520,7 @@ func TestAnArchiveOfAGroup(t *testing.T) {
 		}
 		g.settled()
 	}
-	_, err := do(t, g.settled().Server, 0, "SET", "last", 1)
-	require.NoError(t, err)
+	again(g.settled, "SET", "last", 1)
 	archived()
 	for _, n := range g.nodes {
 		require.Zero(t, n.archived.Status().Gaps)

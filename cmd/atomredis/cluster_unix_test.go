@@ -13,8 +13,12 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/atomredis/atomredis/internal/testing/freeport"
 )
 
 // output collects the output of a program.
@@ -56,7 +60,7 @@ func processAt(t *testing.T, addr string) int {
 // A cluster from "cluster start" survives the kill of a leader's process, and an interrupt ends it.
 func TestClusterStart(t *testing.T) {
 	var out output
-	cmd := program(t, "cluster", "start", "--dir", "c", "--shards", "2")
+	cmd := program(t, "cluster", "start", "--dir", "c", "--shards", "2", "--port", freeport.Port(t))
 	cmd.Stdout, cmd.Stderr = &out, &out
 	require.NoError(t, cmd.Start())
 	ended := false
@@ -66,7 +70,8 @@ func TestClusterStart(t *testing.T) {
 			cmd.Wait()
 		}
 	}()
-	eventually(t, func() bool { return strings.Contains(out.String(), "The shards know each other") })
+	says := func(c *assert.CollectT, text string) { assert.Contains(c, out.String(), text) }
+	require.EventuallyWithT(t, func(c *assert.CollectT) { says(c, "The shards know each other") }, time.Minute, 5*time.Millisecond)
 	leads := regexp.MustCompile(`127\.0\.0\.1:(\d+) leads`)
 	told := leads.FindAllStringSubmatch(out.String(), -1)
 	n := processAt(t, net.JoinHostPort("127.0.0.1", told[len(told)-1][1])) // an earlier one may lead no more
@@ -74,9 +79,10 @@ func TestClusterStart(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, killed.Kill())
 	leaders := len(leads.FindAllString(out.String(), -1))
-	eventually(t, func() bool {
-		return strings.Contains(out.String(), "has ended (signal: killed)") && len(leads.FindAllString(out.String(), -1)) > leaders
-	})
+	require.EventuallyWithT(t, func(c *assert.CollectT) {
+		says(c, "has ended (signal: killed)")
+		assert.Greater(c, len(leads.FindAllString(out.String(), -1)), leaders, out.String())
+	}, time.Minute, 5*time.Millisecond)
 	require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
 	ended = true
 	require.NoError(t, cmd.Wait(), out.String())

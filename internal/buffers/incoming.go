@@ -30,7 +30,8 @@ func (in *Incoming) Begin(size, expected int) {
 	in.b = Get(partAfter(expected))
 }
 
-// partAfter returns the size of the next part after so many bytes. Get returns buffers of exactly this size.
+// partAfter returns the size of the next part after so many bytes. Get makes buffers of exactly this size; one that was put
+// by others may be up to twice as large.
 func partAfter(arrived int) int {
 	n := firstPart
 	for n < lastPart && 4*n <= arrived {
