@@ -126,6 +126,7 @@ func (g *Guard) removeDue(s *shard) (more, stay bool) {
 			left--
 		} else if left--; g.readable(e) {
 			n, _ := g.expireFields(e, left+1)
+			s.stats.ExpiredFieldsActively += int64(n)
 			left -= n
 		}
 	}

@@ -670,6 +670,7 @@ func (g *Guard) Stats() Stats {
 		sum.Expired += s.Expired
 		sum.ExpiredActively += s.ExpiredActively
 		sum.ExpiredFields += s.ExpiredFields
+		sum.ExpiredFieldsActively += s.ExpiredFieldsActively
 		sum.Evicted += s.Evicted
 		sum.Unloaded += s.Unloaded
 		sum.Loaded += s.Loaded

@@ -181,8 +181,8 @@ type Stats struct {
 	Hits, Misses int64
 	// Expired counts keys removed because they had expired, ExpiredActively those of them removed by a timer.
 	Expired, ExpiredActively int64
-	// ExpiredFields counts expired fields of hashes and members of sets.
-	ExpiredFields int64
+	// ExpiredFields counts expired fields of hashes and members of sets, ExpiredFieldsActively those removed by a timer.
+	ExpiredFields, ExpiredFieldsActively int64
 	// Evicted counts keys removed to make room.
 	Evicted int64
 	// Unloaded counts values that have left memory to make room, Loaded values read from the store as a whole, and

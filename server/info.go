@@ -4,17 +4,14 @@ import (
 	"encoding/hex"
 	"fmt"
 	"hash/fnv"
-	"math/bits"
 	"os"
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 
-	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/clients/acl"
 	"github.com/atomredis/atomredis/internal/clients/pubsub"
 	"github.com/atomredis/atomredis/internal/command"
@@ -43,7 +40,7 @@ var infoSections = []servercommands.InfoSection{
 	{Name: "Latencystats", Extra: true, Write: infoLatencyStats},
 	{Name: "Cluster", Write: infoCluster},
 	{Name: "Keyspace", Write: infoKeyspace},
-	{Name: "Keysizes", Named: true, Write: infoKeySizes},
+	{Name: "Keysizes", Named: true, Write: servercommands.WriteKeySizes},
 }
 
 // InfoSections implements servercommands.Host.
@@ -64,7 +61,7 @@ func (srv *Server) Memory(now int64) servercommands.Memory {
 	m := servercommands.Memory{Memory: stats.ReadMemory(), Used: srv.UsedMemory(),
 		JournalBuffer: srv.dump.Status().JournalBuffer,
 		Scripts:       u.ScriptSources, Functions: u.LibrarySources}
-	m.Peak = srv.peakMemory.See(m.Used)
+	m.Peak, m.PeakAt = srv.peakMemory.See(m.Used, now)
 	clients := srv.sessions.Clients.Measure(now)
 	m.Clients, m.Followers, m.Streamed = clients.Normal, clients.Followers, clients.Streamed
 	return m
@@ -219,6 +216,7 @@ func infoPersistence(b *servercommands.InfoText, c *command.Ctx) {
 	b.Number("rdb_last_bgsave_time_sec", took)
 	b.Number("rdb_current_bgsave_time_sec", running)
 	b.Number("rdb_saves", int64(st.Checkpoints))
+	b.Number("rdb_saves_consecutive_failures", int64(st.Failed))
 	b.Number("rdb_last_cow_size", 0)
 	b.Number("rdb_last_load_keys_expired", int64(loaded.Expired))
 	b.Number("rdb_last_load_keys_loaded", int64(loaded.Keys))
@@ -276,7 +274,8 @@ func infoStats(b *servercommands.InfoText, c *command.Ctx) {
 	rate := srv.rates.Last()
 	s, n := &srv.stats, &srv.sessions.Counters
 	b.Number("total_connections_received", s.connections.Load())
-	b.Number("total_commands_processed", srv.commandCalls())
+	commands := srv.sessions.CommandStats.Totals()
+	b.Number("total_commands_processed", commands.Calls)
 	b.Number("instantaneous_ops_per_sec", rate.Commands)
 	b.Number("total_net_input_bytes", srv.bytesIn())
 	b.Number("total_net_output_bytes", srv.bytesOut())
@@ -307,6 +306,7 @@ func infoStats(b *servercommands.InfoText, c *command.Ctx) {
 	b.Number("total_eviction_exceeded_time", total/1e6)
 	b.Number("current_eviction_exceeded_time", current/1e6)
 	b.Number("expired_subkeys", k.ExpiredFields)
+	b.Number("expired_subkeys_active", k.ExpiredFieldsActively)
 	b.Number("expired_keys", k.Expired)
 	b.Number("expired_keys_active", k.ExpiredActively)
 	b.Text("expired_stale_perc", "0.00") // keys are removed at their deadline
@@ -314,6 +314,7 @@ func infoStats(b *servercommands.InfoText, c *command.Ctx) {
 	b.Number("expire_cycle_cpu_milliseconds", k.ExpiryNanos/1e6)
 	b.Number("keyspace_hits", k.Hits)
 	b.Number("keyspace_misses", k.Misses)
+	b.Zeros("hash_templates", "hash_template_keys") // hashes share no names of fields
 	b.Number("pubsub_channels", int64(srv.sessions.PubSub.Len(pubsub.Channel)))
 	b.Number("pubsub_patterns", int64(srv.sessions.PubSub.Len(pubsub.Pattern)))
 	b.Number("pubsubshard_channels", int64(srv.sessions.PubSub.Len(pubsub.ShardChannel)))
@@ -334,20 +335,32 @@ func infoStats(b *servercommands.InfoText, c *command.Ctx) {
 	b.Number("acl_access_denied_cmd", n.Denied[acl.DeniedCommand].Load())
 	b.Number("acl_access_denied_key", n.Denied[acl.DeniedKey].Load())
 	b.Number("acl_access_denied_channel", n.Denied[acl.DeniedChannel].Load())
+	b.Number("acl_access_denied_tls_cert", n.Denied[acl.DeniedCertificate].Load())
 	b.Number("acl_access_denied_db", n.Denied[acl.DeniedDatabase].Load())
 	reads, writes := s.loops.Reads.Load(), s.loops.Writes.Load()
-	b.Number("total_reads_processed", reads+s.goroutines.Reads.Load())
+	allReads := reads + s.goroutines.Reads.Load()
+	b.Number("total_reads_processed", allReads)
 	b.Number("total_writes_processed", writes+s.goroutines.Writes.Load())
 	if srv.config.Get().Threads.Loops == 1 {
 		reads, writes = 0, 0 // a single event loop is not an I/O thread
 	}
 	b.Number("io_threaded_reads_processed", reads)
 	b.Number("io_threaded_writes_processed", writes)
+	b.Zeros("io_threaded_total_prefetch_batches", "io_threaded_total_prefetch_entries")
+	// A batch is what one read brought.
+	b.Number("total_client_processing_events", allReads)
+	b.Number("commands_per_parse_batch_sum", commands.Calls)
+	b.Number("commands_per_parse_batch_cnt", allReads)
+	b.Ratio("commands_per_parse_batch_avg", commands.Calls, max(allReads, 1))
+	b.Number("slowlog_commands_count", commands.Slow.Calls)
+	b.Milliseconds("slowlog_commands_time_ms_sum", commands.Slow.Total)
+	b.Milliseconds("slowlog_commands_time_ms_max", commands.Slow.Longest)
 	b.Number("reply_buffer_shrinks", n.Shrinks.Load())
 	b.Number("reply_buffer_expands", n.Expands.Load())
 	b.Number("eventloop_cycles", s.loops.Rounds.Load())
+	b.Number("eventloop_cycles_with_clients_processing", s.loops.Busy.Load())
 	b.Number("eventloop_duration_sum", srv.loopTime().Microseconds())
-	b.Number("eventloop_duration_cmd_sum", srv.commandTime().Microseconds())
+	b.Number("eventloop_duration_cmd_sum", commands.Took.Microseconds())
 	b.Number("instantaneous_eventloop_cycles_per_sec", rate.Rounds)
 	b.Number("instantaneous_eventloop_duration_usec", rate.RoundMicros)
 }
@@ -363,46 +376,4 @@ func infoKeyspace(b *servercommands.InfoText, c *command.Ctx) {
 				s.FieldExpires)
 		}
 	}
-}
-
-// sizedTypes are the types for which INFO shows the numbers of keys by size.
-var sizedTypes = [...]struct {
-	engine.Type
-	field string
-}{
-	{engine.String, "distrib_strings_sizes"}, {engine.List, "distrib_lists_items"}, {engine.Set, "distrib_sets_items"},
-	{engine.ZSet, "distrib_zsets_items"}, {engine.Hash, "distrib_hashes_items"},
-}
-
-// infoKeySizes goes through all keys, and counts for each type those of size 0, 1, from 2, from 4 and so on.
-func infoKeySizes(b *servercommands.InfoText, c *command.Ctx) {
-	for db := range serverOf(c).ks.Databases() {
-		var sizes [engine.Hash + 1][64]int // by type and bit length
-		c.G.Each(db, func(e *engine.Entry) bool {
-			if e.Type() <= engine.Hash {
-				sizes[e.Type()][bits.Len(uint(e.Size()))]++
-			}
-			return true
-		})
-		for _, t := range sizedTypes {
-			var counts []string
-			for power, n := range sizes[t.Type] {
-				if n > 0 {
-					counts = append(counts, powerName(power)+"="+strconv.Itoa(n))
-				}
-			}
-			if len(counts) > 0 {
-				b.Text(fmt.Sprintf("db%d_%s", db, t.field), strings.Join(counts, ","))
-			}
-		}
-	}
-}
-
-// powerName returns the least size with the given number of bits, in units of 1024.
-func powerName(power int) string {
-	if power == 0 {
-		return "0"
-	}
-	unit := (power - 1) / 10
-	return strconv.Itoa(1<<((power-1)%10)) + strings.TrimSpace(" KMGTPE"[unit:unit+1])
 }

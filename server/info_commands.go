@@ -50,8 +50,13 @@ func infoCommandStats(b *servercommands.InfoText, c *command.Ctx) {
 		if calls > 0 {
 			perCall = usec / float64(calls)
 		}
-		fmt.Fprintf(b, "cmdstat_%s:calls=%d,usec=%d,usec_per_call=%.2f,rejected_calls=%d,failed_calls=%d\r\n",
-			cmd.Name, calls, int64(usec), perCall, rejected, failed)
+		fmt.Fprintf(b, "cmdstat_%s:calls=%d,usec=%d,usec_per_call=%.2f,rejected_calls=%d,failed_calls=%d", cmd.Name, calls, int64(usec),
+			perCall, rejected, failed)
+		if slow := s.Slow(); slow.Calls > 0 {
+			fmt.Fprintf(b, ",slowlog_count=%d,slowlog_time_ms_sum=%s,slowlog_time_ms_max=%s", slow.Calls,
+				servercommands.Milliseconds(slow.Total), servercommands.Milliseconds(slow.Longest))
+		}
+		b.WriteString("\r\n")
 	}
 }
 

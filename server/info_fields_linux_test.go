@@ -14,7 +14,7 @@ import (
 	"github.com/atomredis/atomredis/internal/testing/crashfs"
 )
 
-// infoFields are the fields of Redis 7.0.15 with an append-only file, and those that later versions up to 7.4 have
+// infoFields are the fields of Redis 7.0.15 with an append-only file, and those that later versions up to 8.10 have
 // added.
 var infoFields = map[string]string{
 	"Server": `
@@ -38,12 +38,15 @@ var infoFields = map[string]string{
 		rss_overhead_ratio rss_overhead_bytes mem_fragmentation_ratio mem_fragmentation_bytes
 		mem_not_counted_for_evict mem_replication_backlog mem_total_replication_buffers mem_clients_slaves
 		mem_clients_normal mem_cluster_links mem_aof_buffer mem_allocator active_defrag_running
-		lazyfree_pending_objects lazyfreed_objects mem_overhead_db_hashtable_rehashing`,
+		lazyfree_pending_objects lazyfreed_objects mem_overhead_db_hashtable_rehashing used_memory_peak_time
+		allocator_muzzy mem_replica_full_sync_buffer mem_cluster_slot_migration_output_buffer
+		mem_cluster_slot_migration_input_buffer mem_cluster_slot_migration_input_buffer_peak
+		used_memory_hash_templates`,
 	"Persistence": `
 		loading async_loading current_cow_peak current_cow_size current_cow_size_age current_fork_perc
 		current_save_keys_processed current_save_keys_total rdb_changes_since_last_save
 		rdb_bgsave_in_progress rdb_last_save_time rdb_last_bgsave_status rdb_last_bgsave_time_sec
-		rdb_current_bgsave_time_sec rdb_saves rdb_last_cow_size rdb_last_load_keys_expired
+		rdb_current_bgsave_time_sec rdb_saves rdb_saves_consecutive_failures rdb_last_cow_size rdb_last_load_keys_expired
 		rdb_last_load_keys_loaded aof_enabled aof_rewrite_in_progress aof_rewrite_scheduled
 		aof_last_rewrite_time_sec aof_current_rewrite_time_sec aof_last_bgrewrite_status aof_rewrites
 		aof_rewrites_consecutive_failures aof_last_write_status aof_last_cow_size module_fork_in_progress
@@ -67,7 +70,11 @@ var infoFields = map[string]string{
 		acl_access_denied_key acl_access_denied_channel client_query_buffer_limit_disconnections
 		client_output_buffer_limit_disconnections eventloop_cycles eventloop_duration_sum
 		eventloop_duration_cmd_sum instantaneous_eventloop_cycles_per_sec
-		instantaneous_eventloop_duration_usec`,
+		instantaneous_eventloop_duration_usec expired_keys_active expired_subkeys_active
+		acl_access_denied_tls_cert io_threaded_total_prefetch_batches io_threaded_total_prefetch_entries
+		hash_templates hash_template_keys slowlog_commands_count slowlog_commands_time_ms_sum
+		slowlog_commands_time_ms_max total_client_processing_events eventloop_cycles_with_clients_processing
+		commands_per_parse_batch_sum commands_per_parse_batch_cnt commands_per_parse_batch_avg`,
 	"Replication": `
 		role connected_slaves master_failover_state master_replid master_replid2 master_repl_offset
 		second_repl_offset repl_backlog_active repl_backlog_size repl_backlog_first_byte_offset
@@ -234,6 +241,28 @@ func TestInfoCountsPayloadsThatWereChecked(t *testing.T) {
 	require.Zero(t, infoNumber(t, b, s, "dump_payload_sanitizations"))
 }
 
+func TestInfoSumsUpTheSlowLog(t *testing.T) {
+	c := startTestServer(t, Options{}, "slowlog-log-slower-than", "-1", "slowlog-max-len", "1", "enable-debug-command", "yes").connect()
+	require.Equal(t, "0", c.info("slowlog_commands_count"))
+	require.Equal(t, "0.00", c.info("slowlog_commands_time_ms_sum"))
+	require.Equal(t, "0.00", c.info("slowlog_commands_time_ms_max"))
+	c.do("CONFIG SET slowlog-log-slower-than 0")
+	c.do("DEBUG SLEEP 0.002")
+	c.do("DEBUG SLEEP 0.005")
+	c.do("CONFIG SET slowlog-log-slower-than -1")
+	c.do("SLOWLOG RESET")
+	require.Equal(t, "3", c.info("slowlog_commands_count"), "CONFIG SET is the third")
+	longest, sum := c.infoNumber("slowlog_commands_time_ms_max"), c.infoNumber("slowlog_commands_time_ms_sum")
+	require.GreaterOrEqual(t, longest, 5.0)
+	require.GreaterOrEqual(t, sum, longest+2)
+	stats := c.info("cmdstat_debug")
+	require.Regexp(t, `failed_calls=0,slowlog_count=2,slowlog_time_ms_sum=[0-9]+\.[0-9]{2},slowlog_time_ms_max=[0-9]+\.[0-9]{2}$`, stats)
+	require.NotContains(t, c.info("cmdstat_slowlog|reset"), "slowlog_")
+	c.do("CONFIG RESETSTAT")
+	require.Equal(t, "0", c.info("slowlog_commands_count"))
+	require.Equal(t, "0.00", c.info("slowlog_commands_time_ms_max"))
+}
+
 func TestInfoTellsHowManyKeysWereRead(t *testing.T) {
 	fs := crashfs.Mem()
 	putFile(t, fs, "/db/dump.rdb", rdbFile(t, "SET a 1", "SET b 2", "RPUSH l x y"))
@@ -334,10 +363,12 @@ func TestInfoTellsOfEventLoops(t *testing.T) {
 		require.Zero(t, testing.AllocsPerRun(10, func() { s.loopTime() })) // it reads no file: loops ask once a second
 		if s.loops == nil {
 			require.Zero(t, c.infoNumber("eventloop_cycles"))
+			require.Zero(t, c.infoNumber("eventloop_cycles_with_clients_processing"))
 			require.Zero(t, c.infoNumber("eventloop_duration_sum"))
 			return
 		}
 		require.GreaterOrEqual(t, c.infoNumber("eventloop_cycles"), 100.0)
+		require.GreaterOrEqual(t, c.infoNumber("eventloop_cycles_with_clients_processing"), 100.0)
 		before := c.infoNumber("eventloop_duration_sum")
 		require.Positive(t, before)
 		require.Greater(t, c.infoNumber("eventloop_duration_sum"), before)

@@ -24,6 +24,7 @@ func infoMemory(b *servercommands.InfoText, c *command.Ctx) {
 		b.Number("mem_fragmentation_bytes", rss-m.Used)
 	}
 	b.Bytes("used_memory_peak", m.Peak)
+	b.Number("used_memory_peak_time", m.PeakAt/1000)
 	b.Text("used_memory_peak_perc", percent(m.Used, m.Peak))
 	b.Number("used_memory_overhead", m.Overhead)
 	b.Number("used_memory_startup", 0) // the memory of the start is not counted
@@ -38,6 +39,7 @@ func infoMemory(b *servercommands.InfoText, c *command.Ctx) {
 	b.Number("allocator_allocated", m.Heap)
 	b.Number("allocator_active", active)
 	b.Number("allocator_resident", m.Mapped)
+	b.Zeros("allocator_muzzy")
 	b.Ratio("allocator_frag_ratio", active, m.Heap)
 	b.Number("allocator_frag_bytes", m.Idle)
 	b.Ratio("allocator_rss_ratio", m.Mapped, active)
@@ -47,8 +49,9 @@ func infoMemory(b *servercommands.InfoText, c *command.Ctx) {
 	}
 	b.Bytes("maxmemory", srv.sessions.Limits.Memory.Load())
 	b.Text("maxmemory_policy", srv.config.Value("maxmemory-policy"))
-	b.Zeros("mem_not_counted_for_evict", "mem_replication_backlog", "mem_cluster_links", "mem_overhead_db_hashtable_rehashing",
-		"active_defrag_running", "lazyfree_pending_objects", "lazyfreed_objects")
+	b.Zeros("mem_not_counted_for_evict", "mem_replication_backlog", "mem_replica_full_sync_buffer", "mem_cluster_links",
+		"mem_cluster_slot_migration_output_buffer", "mem_cluster_slot_migration_input_buffer",
+		"mem_cluster_slot_migration_input_buffer_peak", "mem_overhead_db_hashtable_rehashing", "used_memory_hash_templates", "active_defrag_running", "lazyfree_pending_objects", "lazyfreed_objects")
 	b.Text("mem_allocator", "go")
 	b.Number("gc_cycles", m.Collections)
 }

@@ -11,7 +11,7 @@ import (
 // Sample implements session.Host.
 func (srv *Server) Sample(now int64) {
 	if srv.rates.Due(now) {
-		srv.peakMemory.See(srv.UsedMemory())
+		srv.peakMemory.See(srv.UsedMemory(), now)
 		srv.rates.Add(now, srv.totals())
 	}
 	srv.sessions.SampleDue.Store(srv.rates.Next())
@@ -19,7 +19,7 @@ func (srv *Server) Sample(now int64) {
 
 func (srv *Server) totals() stats.Totals {
 	s := &srv.stats
-	return stats.Totals{Commands: srv.commandCalls(), Rounds: s.loops.Rounds.Load(), In: srv.bytesIn(), Out: srv.bytesOut(),
+	return stats.Totals{Commands: srv.sessions.CommandStats.Totals().Calls, Rounds: s.loops.Rounds.Load(), In: srv.bytesIn(), Out: srv.bytesOut(),
 		ReplIn: srv.replica.Received.Load(), ReplOut: srv.followed.Sent.Load(), Loops: srv.loopTime()}
 }
 
@@ -40,22 +40,4 @@ func (srv *Server) loopTime() time.Duration {
 		return 0
 	}
 	return srv.loops.ProcessorTime() - time.Duration(srv.stats.loopsBefore.Load())
-}
-
-// commandTime returns how long commands took.
-func (srv *Server) commandTime() time.Duration {
-	n := int64(0)
-	for s := range srv.sessions.CommandStats.All() {
-		n += s.Nanos.Load()
-	}
-	return time.Duration(n)
-}
-
-// commandCalls returns how many commands have been executed.
-func (srv *Server) commandCalls() int64 {
-	n := int64(0)
-	for s := range srv.sessions.CommandStats.All() {
-		n += s.Calls.Load()
-	}
-	return n
 }

@@ -167,6 +167,7 @@ func (s *Session) examine(cmd *command.Command, args [][]byte, calls, took int64
 	} else if n := set.Monitoring.SlowlogLogSlowerThan; n >= 0 && took/int64(time.Microsecond) >= int64(n) &&
 		cmd.Flags&command.SkipSlowlog == 0 && args != nil {
 		s.log(stats.SlowCommands, cmd, args, took/int64(time.Microsecond), set.Monitoring.SlowlogMaxLen)
+		s.shared.CommandStats.Of(cmd).CountSlow(took / int64(time.Microsecond))
 		if s.shared.Slow != nil {
 			s.tellSlow(cmd, args, took)
 		}

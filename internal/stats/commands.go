@@ -3,6 +3,8 @@ package stats
 import (
 	"iter"
 	"sync/atomic"
+	"time"
+	"unsafe"
 
 	"github.com/atomredis/atomredis/internal/command"
 )
@@ -13,7 +15,17 @@ type Command struct {
 	// Rejected calls were not executed.
 	Calls, Nanos, Failed, Rejected atomic.Int64
 	durations                      atomic.Pointer[Histogram] // nil before the first call with latency-tracking on
-	_                              [24]byte                  // two of them would share a cache line otherwise
+	// slow calls are those in the slow log; slowMicros is their total duration in µs, slowest the longest.
+	slow, slowMicros, slowest atomic.Int64
+}
+
+// A Command is as long as a cache line: counters of two commands in one line would slow each other down.
+var _ [64 - unsafe.Sizeof(Command{})]byte
+
+// Slow is how many commands were written to the slow log, their total duration and the longest one.
+type Slow struct {
+	Calls          int64
+	Total, Longest time.Duration
 }
 
 // Commands are the counters of all commands, by their Index. They are allocated in parts, each at its first use,
@@ -87,9 +99,45 @@ func (s *Command) Count(calls, took int64) {
 	s.Nanos.Add(took)
 }
 
+// CountSlow counts a call that was written to the slow log.
+func (s *Command) CountSlow(micros int64) {
+	s.slow.Add(1)
+	s.slowMicros.Add(micros)
+	for {
+		longest := s.slowest.Load()
+		if micros <= longest || s.slowest.CompareAndSwap(longest, micros) {
+			return
+		}
+	}
+}
+
+// Slow returns what CountSlow has counted.
+func (s *Command) Slow() Slow {
+	return Slow{s.slow.Load(), time.Duration(s.slowMicros.Load()) * time.Microsecond, time.Duration(s.slowest.Load()) * time.Microsecond}
+}
+
+// CommandTotals are sums over all commands.
+type CommandTotals struct {
+	Calls int64
+	Took  time.Duration
+	Slow  Slow
+}
+
+// Totals returns the sums of all counters.
+func (c *Commands) Totals() CommandTotals {
+	var t CommandTotals
+	for s := range c.All() {
+		slow := s.Slow()
+		t.Calls += s.Calls.Load()
+		t.Took += time.Duration(s.Nanos.Load())
+		t.Slow = Slow{t.Slow.Calls + slow.Calls, t.Slow.Total + slow.Total, max(t.Slow.Longest, slow.Longest)}
+	}
+	return t
+}
+
 // Reset sets all counters to zero.
 func (s *Command) Reset() {
-	for _, n := range []*atomic.Int64{&s.Calls, &s.Nanos, &s.Failed, &s.Rejected} {
+	for _, n := range []*atomic.Int64{&s.Calls, &s.Nanos, &s.Failed, &s.Rejected, &s.slow, &s.slowMicros, &s.slowest} {
 		n.Store(0)
 	}
 	s.durations.Store(nil)

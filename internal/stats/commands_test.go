@@ -3,6 +3,7 @@ package stats
 import (
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -40,4 +41,27 @@ func TestCountersAreMadeWhenTheyAreNeeded(t *testing.T) {
 	require.EqualValues(t, goroutines*calls, counters.Seen(cmd(8)).Calls.Load())
 	require.Zero(t, counters.Seen(cmd(9)).Calls.Load())
 	require.Zero(t, uncounted.Calls.Load())
+}
+
+func TestSlowCallsAreSummedUp(t *testing.T) {
+	counters := NewCommands(20)
+	require.Equal(t, CommandTotals{}, counters.Totals())
+	a, b := counters.Of(&command.Command{Index: 1}), counters.Of(&command.Command{Index: 15})
+	a.Count(3, 7_000_000)
+	b.Count(1, 9_000_000)
+	a.CountSlow(2000)
+	a.CountSlow(4000)
+	b.CountSlow(9000)
+	require.Equal(t, Slow{2, 6 * time.Millisecond, 4 * time.Millisecond}, a.Slow())
+	require.Equal(t, CommandTotals{4, 16 * time.Millisecond, Slow{3, 15 * time.Millisecond, 9 * time.Millisecond}}, counters.Totals())
+	a.Reset()
+	require.Equal(t, Slow{}, a.Slow())
+}
+
+func TestThePeakHasItsTime(t *testing.T) {
+	var p Peak
+	for _, c := range []struct{ used, now, peak, at int64 }{{0, 5, 0, 5}, {10, 6, 10, 6}, {10, 7, 10, 6}, {3, 8, 10, 6}, {11, 9, 11, 9}} {
+		peak, at := p.See(c.used, c.now)
+		require.Equal(t, [2]int64{c.peak, c.at}, [2]int64{peak, at})
+	}
 }

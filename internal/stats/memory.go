@@ -5,20 +5,24 @@ import (
 	"runtime/metrics"
 	"strconv"
 	"strings"
-	"sync/atomic"
+	"sync"
 )
 
-// Peak is the most memory that was seen in use, in bytes.
-type Peak struct{ atomic.Int64 }
+// Peak is the most memory that was seen in use. Any goroutine may call its method.
+type Peak struct {
+	mu    sync.Mutex
+	bytes int64
+	at    int64 // in ms since 1970
+}
 
-// See updates the peak with the memory in use, in bytes, and returns it.
-func (p *Peak) See(used int64) int64 {
-	for {
-		peak := p.Load()
-		if used <= peak || p.CompareAndSwap(peak, used) {
-			return max(peak, used)
-		}
+// See updates the peak with the memory in use, in bytes, at a time in ms since 1970. It returns the peak and its time.
+func (p *Peak) See(used, now int64) (bytes, at int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if used > p.bytes || p.at == 0 {
+		p.bytes, p.at = used, now
 	}
+	return p.bytes, p.at
 }
 
 // Memory has the runtime's numbers about its memory, in bytes.

@@ -45,6 +45,7 @@ type loop struct {
 	armed     int64                   // 0 = not armed
 	muted     int                     // how many of listeners are muted
 	coalescer coalescer
+	busy      bool         // a client has sent something in this round
 	gone      []goneSocket // whose sessions are to be closed
 
 	using    atomic.Pointer[socket] // the loop's goroutine is in its session; see enter
@@ -148,6 +149,10 @@ func (l *loop) run() {
 		l.arm()
 
 		l.counters.Rounds.Add(1)
+		if l.busy {
+			l.counters.Busy.Add(1)
+			l.busy = false
+		}
 		l.first, l.n = 0, l.wait()
 		l.now = l.host.Now()
 	}

@@ -90,6 +90,7 @@ func (l *loop) took(c *socket, n int, err unix.Errno, room int) {
 	switch {
 	case n > 0:
 		l.counters.Reads.Add(1)
+		l.busy = true
 		if l.keeps {
 			l.coalescer.arrived(n, c.requests, c.seen, l.now)
 		}

@@ -45,12 +45,12 @@ type ProcessorTimes struct{ System, User, Total time.Duration }
 type Counters struct {
 	Reads, Writes atomic.Int64 // system calls; calls made together count separately
 	Sent          atomic.Int64 // bytes
-	Rounds        atomic.Int64 // of event loops
+	Rounds, Busy  atomic.Int64 // rounds of event loops, and those in which clients sent something
 }
 
 // Reset sets the counters to zero.
 func (c *Counters) Reset() {
-	for _, n := range []*atomic.Int64{&c.Reads, &c.Writes, &c.Sent, &c.Rounds} {
+	for _, n := range []*atomic.Int64{&c.Reads, &c.Writes, &c.Sent, &c.Rounds, &c.Busy} {
 		n.Store(0)
 	}
 }

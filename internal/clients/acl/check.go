@@ -53,12 +53,13 @@ const (
 	DeniedKey
 	DeniedAuth
 	DeniedChannel
-	Reasons // how many there are
+	DeniedCertificate // no enabled user has the name in it; the client stays what it was
+	Reasons           // how many there are
 )
 
 // String returns the reason as ACL LOG shows it.
 func (r Reason) String() string {
-	return [...]string{"allowed", "database", "command", "key", "auth", "channel"}[r]
+	return [...]string{"allowed", "database", "command", "key", "auth", "channel", "tls-cert"}[r]
 }
 
 // Verdict is the decision on a call. Object is the key, the channel or the name of the database that is refused.

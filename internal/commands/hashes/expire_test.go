@@ -270,9 +270,9 @@ func TestFieldsExpire(t *testing.T) {
 func TestInfoCountsExpiredFields(t *testing.T) {
 	f := servertest.NewListening(t)
 	f.Step("HSETEX h PX 100 FIELDS 3 a 1 b 2 c 3")
-	require.Contains(t, f.Step("INFO stats"), "expired_subkeys:0 expired_keys:0")
+	require.Contains(t, f.Step("INFO stats"), "expired_subkeys:0 expired_subkeys_active:0 expired_keys:0")
 	f.Step("+100")
-	require.Contains(t, f.Step("INFO stats"), "expired_subkeys:3 expired_keys:0")
+	require.Contains(t, f.Step("INFO stats"), "expired_subkeys:3 expired_subkeys_active:3 expired_keys:0")
 }
 
 func TestTrackingHearsOfExpiredFields(t *testing.T) {

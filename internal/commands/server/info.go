@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/atomredis/atomredis/internal/command"
 	"github.com/atomredis/atomredis/internal/stats"
@@ -123,6 +124,12 @@ func (b *InfoText) Float(name string, f float64) { b.Text(name, strconv.FormatFl
 func (b *InfoText) Ratio(name string, part, of int64) {
 	b.Text(name, strconv.FormatFloat(stats.Ratio(part, of), 'f', 2, 64))
 }
+
+// Milliseconds writes a time in ms.
+func (b *InfoText) Milliseconds(name string, d time.Duration) { b.Text(name, Milliseconds(d)) }
+
+// Milliseconds returns a time in ms, with two places.
+func Milliseconds(d time.Duration) string { return strconv.FormatFloat(d.Seconds()*1000, 'f', 2, 64) }
 
 // Seconds writes a time in s.
 func (b *InfoText) Seconds(name string, s float64) { b.Text(name, strconv.FormatFloat(s, 'f', 6, 64)) }

@@ -74,8 +74,8 @@ const (
 // Memory is the use of memory in bytes.
 type Memory struct {
 	stats.Memory
-	// Used is the memory of data and clients, which maxmemory limits; Peak is its maximum so far.
-	Used, Peak int64
+	// Used is the memory of data and clients, which maxmemory limits; Peak is its maximum so far, PeakAt its time in ms since 1970.
+	Used, Peak, PeakAt int64
 	// Clients is the memory of clients, including unread input and unsent output; Followers is that of followers, of
 	// which Streamed waits to be sent.
 	Clients, Followers, Streamed int64
