@@ -100,7 +100,7 @@ func withTLS(t *testing.T) string {
 
 // alone are directives of TLS that are tried without TLS: the first with a value that cannot be used, the last with a
 // port that others may use.
-var alone = map[string]bool{"tls-ciphersuites": true, "tls-auth-clients-user": true, "tls-port": true}
+var alone = map[string]bool{"tls-ciphersuites": true, "tls-port": true}
 
 func TestEveryDirectiveOfEveryVersionStartsTheServer(t *testing.T) {
 	refused := map[[2]string]string{}

@@ -7,8 +7,10 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -33,6 +35,67 @@ func ping(addr string, conf *tls.Config) (reply string, cert *x509.Certificate, 
 	}
 	reply, err = bufio.NewReader(conn).ReadString('\n')
 	return reply, conn.ConnectionState().PeerCertificates[0], err
+}
+
+func TestACertificateNamesTheUser(t *testing.T) {
+	ca := certificates.New(t, "ca")
+	cert, key := ca.Issue("server", 2)
+	port := freeport.Port(t)
+	srv := startTestServer(t, Options{}, "tls-port", port, "bind", "127.0.0.1", "tls-cert-file", cert, "tls-key-file", key,
+		"tls-ca-cert-file", ca.File, "tls-auth-clients", "optional", "requirepass", "secret")
+	do := srv.connect().do
+	require.Equal(t, "+OK", do("AUTH secret"))
+	for _, user := range []string{"app on +ping", "spiffe://a/b on +ping", "off off +ping"} {
+		require.Equal(t, "+OK", do("ACL SETUSER "+user))
+	}
+	number := int64(2)
+	whoami := func(name string, uris ...string) string {
+		parsed := make([]*url.URL, len(uris))
+		for i, uri := range uris {
+			u, err := url.Parse(uri)
+			require.NoError(t, err)
+			parsed[i] = u
+		}
+		number++
+		client := &tls.Config{RootCAs: ca.Pool}
+		if name != "" {
+			pair, err := tls.LoadX509KeyPair(ca.Issue(name, number, parsed...))
+			require.NoError(t, err)
+			client.Certificates = []tls.Certificate{pair}
+		}
+		reply, _, err := ping("127.0.0.1:"+port, client)
+		require.NoError(t, err)
+		return strings.TrimSpace(reply)
+	}
+	const unknown = "-NOAUTH Authentication required."
+	for _, c := range []struct {
+		setting, name string
+		uris          []string
+		reply         string
+		denied        string // the name in the log
+	}{
+		{"off", "app", nil, unknown, ""},
+		{"CN", "app", nil, "+PONG", ""},
+		{"CN", "", nil, unknown, ""},
+		{"CN", "nobody", nil, unknown, "nobody"},
+		{"CN", "off", nil, unknown, "off"},
+		{"URI", "app", nil, unknown, ""},
+		{"uri", "x", []string{"urn:x", "spiffe://a/b"}, "+PONG", ""},
+		{"URI", "app", []string{"urn:x", "urn:y"}, unknown, "urn:y"},
+	} {
+		require.Equal(t, "+OK", do("CONFIG SET tls-auth-clients-user "+c.setting))
+		require.Equal(t, "+OK", do("ACL LOG RESET"))
+		require.Equal(t, c.reply, whoami(c.name, c.uris...), "%v", c)
+		log := do("ACL LOG")
+		if c.denied == "" {
+			require.Equal(t, "[]", log, "%v", c)
+		} else {
+			require.Contains(t, log, "tls-cert", "%v", c)
+			require.Contains(t, log, c.denied, "%v", c)
+		}
+	}
+	require.Contains(t, do("INFO stats"), "acl_access_denied_tls_cert:3")
+	require.Contains(t, do("CONFIG SET tls-auth-clients-user DN"), "argument(s) must be one of the following: CN, URI, off")
 }
 
 func TestTLS(t *testing.T) {

@@ -24,11 +24,22 @@ type TLSSettings struct {
 	ClientKeyPass                 string
 	CAFile, CADir                 string // certificate authorities of the other side
 	AuthClients                   tls.ClientAuthType
+	AuthClientsUser               CertificateUser
 	Protocols                     []string // as written; empty = 1.2 and 1.3
 	Ciphers, CipherSuites         string   // up to TLS 1.2, and of TLS 1.3; "" = those of crypto/tls
 	Groups                        string   // of key exchange; "" = those of crypto/tls
 	Replication, Cluster          bool     // the link to the master, and MIGRATE
 }
+
+// CertificateUser says which name in a client's certificate is its user's.
+type CertificateUser uint8
+
+// The values of tls-auth-clients-user.
+const (
+	NoCertificateUser CertificateUser = iota // clients authenticate by themselves
+	UserOfCommonName                         // the common name of the subject
+	UserOfURI                                // the first URI among the alternative names that is an enabled user
+)
 
 // tlsProtocols are the names of versions in tls-protocols.
 var tlsProtocols = []string{"TLSv1", "TLSv1.1", "TLSv1.2", "TLSv1.3"}
@@ -83,6 +94,10 @@ var (
 			option[tls.ClientAuthType]{"no", tls.NoClientCert},
 			option[tls.ClientAuthType]{"yes", tls.RequireAndVerifyClientCert},
 			option[tls.ClientAuthType]{"optional", tls.VerifyClientCertIfGiven}),
+		choice("tls-auth-clients-user", "off", func(s *Settings) *CertificateUser { return &s.TLS.AuthClientsUser },
+			option[CertificateUser]{"CN", UserOfCommonName},
+			option[CertificateUser]{"URI", UserOfURI},
+			option[CertificateUser]{"off", NoCertificateUser}).ours(),
 		{name: "tls-protocols", initial: `""`, parse: func(s *Settings, words []string) error {
 			s.TLS.Protocols = strings.Fields(words[0])
 			return nil

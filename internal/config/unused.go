@@ -115,8 +115,6 @@ var unusedRows = []unused{
 	{"tls-session-cache-timeout", "300", whole(0, maxInt32), 0},
 	{"tls-dh-params-file", "", anything, 0},
 	{"tls-auto-reload-interval", "0", whole(0, maxInt32), unusedQuiet},
-	{"tls-auth-clients-user", "off", only("off",
-		"a client authenticates with AUTH or HELLO; tls-auth-clients asks for its certificate"), unusedQuiet},
 
 	// Files of data.
 	{"rdbcompression", "yes", bit, 0},

@@ -2,12 +2,14 @@ package session
 
 import (
 	"crypto/sha256"
+	"crypto/x509"
 	"slices"
 
 	"github.com/atomredis/atomredis/internal/clients"
 	"github.com/atomredis/atomredis/internal/clients/acl"
 	"github.com/atomredis/atomredis/internal/clients/pubsub"
 	"github.com/atomredis/atomredis/internal/command"
+	"github.com/atomredis/atomredis/internal/config"
 )
 
 // This file has a client's user and the checks of its permissions. Users are package acl.
@@ -64,6 +66,25 @@ func (s *Session) become(name string) bool {
 		s.setAuthenticated(true)
 	}
 	return ok
+}
+
+// Identify implements transport.Session. It makes the client the user with the name in its certificate, if
+// tls-auth-clients-user is set. If there is no such user the client remains the default user.
+func (s *Session) Identify(cert *x509.Certificate) {
+	var names []string
+	switch s.shared.Config.Get().TLS.AuthClientsUser {
+	case config.UserOfCommonName:
+		if name := cert.Subject.CommonName; name != "" {
+			names = append(names, name)
+		}
+	case config.UserOfURI:
+		for _, uri := range cert.URIs {
+			names = append(names, uri.String())
+		}
+	}
+	if len(names) > 0 && !slices.ContainsFunc(names, s.become) {
+		s.logDenial(nil, fromClient, acl.DeniedCertificate, "", names[len(names)-1])
+	}
 }
 
 // becomeDefault makes the client the default user, as after connecting.

@@ -2,6 +2,7 @@ package transport_test
 
 import (
 	"bytes"
+	"crypto/x509"
 	"iter"
 	"log/slog"
 	"strconv"
@@ -167,6 +168,8 @@ func (s *lineSession) write(b []byte) {
 	}
 	s.pieces[last] = append(s.pieces[last], b...)
 }
+
+func (s *lineSession) Identify(*x509.Certificate) {}
 
 func (s *lineSession) ReadsAlone() bool { return s.closing || s.long != nil }
 

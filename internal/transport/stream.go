@@ -38,7 +38,7 @@ func (c *stream) read() {
 	buf := make([]byte, 16*1024)
 	var err error
 	if c.secure != nil {
-		err = Handshake(c.secure, c.owner.host)
+		err = c.handshake()
 	}
 	for {
 		n := 0
@@ -61,6 +61,19 @@ func (c *stream) read() {
 			return
 		}
 	}
+}
+
+// handshake makes the connection secure, and tells the session the client's certificate.
+func (c *stream) handshake() error {
+	if err := Handshake(c.secure, c.owner.host); err != nil {
+		return err
+	}
+	if chains := c.secure.ConnectionState().VerifiedChains; len(chains) > 0 {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.session.Identify(chains[0][0])
+	}
+	return nil
 }
 
 func (c *stream) write() {

@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"crypto/x509"
 	"iter"
 	"log/slog"
 	"net"
@@ -148,6 +149,9 @@ type Input struct {
 // Session is one client as a state machine, which takes the bytes that the client sent and gives the bytes to send
 // back. It does no I/O. One goroutine at a time calls its methods, and none after Close. Times are in ms since 1970.
 type Session interface {
+	// Identify tells the session the verified certificate of its client, before any input. Only clients with TLS that
+	// have shown one are identified.
+	Identify(cert *x509.Certificate)
 	// Input takes bytes that the client has sent; b is not kept. It returns how many requests the last batch had, if
 	// the session counts them. Input, Received, Advance and Close may wait for other sessions.
 	Input(b []byte, now int64) (requests int)
