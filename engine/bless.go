@@ -2,7 +2,7 @@ package engine
 
 // Blessed keys are never evicted, whatever the policy; their values may still leave memory. An entry is blessed until
 // Bless ends it or it leaves its database; another value, of whatever type, does not change that. Commands that remove the
-// entry and create another (HIMPORT SET, FT.ADD with REPLACE) end it too; RESTORE does so, but blesses the new one.
+// entry and create another (HIMPORT SET, FT.ADD with REPLACE, RESTORE) bless the new one.
 
 // Blessed reports whether the entry is blessed.
 func (e *Entry) Blessed() bool { return e.flags&flagBlessed != 0 }

@@ -164,10 +164,21 @@ func (c *Ctx) JournalRecord(r *engine.Record) {
 var (
 	delWord       = []byte("DEL")
 	pexpireatWord = []byte("PEXPIREAT")
+	blessWord     = []byte("BLESS")
+	setWord       = []byte("SET")
+	noEvictWord   = []byte("NO-EVICT")
 )
 
 // JournalDelete is Journal for a command that removes a key.
 func (c *Ctx) JournalDelete(key []byte) { c.Journal(delWord, key) }
+
+// Rebless blesses an entry that has replaced one, if that was blessed, and journals it. The caller journals the value before.
+func (c *Ctx) Rebless(e *engine.Entry, was bool) {
+	if was {
+		c.G.Bless(e, true)
+		c.Journal(blessWord, setWord, []byte(e.Key()), noEvictWord)
+	}
+}
 
 // JournalDeadline is Journal for a command that gives a key a deadline, in ms since 1970.
 func (c *Ctx) JournalDeadline(key []byte, at int64) {

@@ -123,6 +123,7 @@ func cmdHimportSet(c *command.Ctx) {
 	if !ok {
 		return
 	}
+	blessed := e != nil && e.Blessed()
 	if e != nil {
 		c.G.Remove(e, engine.EventNone, "")
 		c.JournalDelete(key)
@@ -135,5 +136,6 @@ func cmdHimportSet(c *command.Ctx) {
 	}
 	c.G.Changed(e, engine.EventHash, "hset")
 	c.Journal(words...)
+	c.Rebless(e, blessed)
 	c.W.OK()
 }

@@ -79,7 +79,9 @@ func add(c *command.Ctx) {
 		fields = append(fields, []byte(def.PayloadField), a.payload)
 	}
 	if len(fields) > 0 {
+		blessed := false
 		if entry != nil && !a.partial {
+			blessed = entry.Blessed()
 			c.G.Remove(entry, engine.EventGeneric, "del")
 			c.JournalDelete(key)
 			entry = nil
@@ -93,6 +95,7 @@ func add(c *command.Ctx) {
 		}
 		c.G.ChangedFields(entry, "hset", fields, 2)
 		c.Journal(append([][]byte{hsetWord, key}, fields...)...)
+		c.Rebless(entry, blessed)
 	}
 	c.W.OK()
 }
