@@ -89,7 +89,7 @@ type Command struct {
 	// guard. See Ctx.ScanSteps.
 	InSteps bool
 	// OneShard says that of the shards that WholeKeyspace asks for, one is enough, always the same: the command changes
-	// state beside the keys. Whoever sees all such state at one instant holds all shards.
+	// state beside the keys. A command that reads all such state at one instant holds all shards.
 	OneShard bool
 	// Custom says that the embedding program has added the command.
 	Custom bool
