@@ -208,12 +208,17 @@ const changeTime = 5 * time.Second
 func (h *Shards) Change(fn func(g *engine.Guard, r *cluster.Record) error) error {
 	h.changing.Lock()
 	defer h.changing.Unlock()
+	return h.change(fn, changeTime)
+}
+
+// change is Change for a caller that holds changing.
+func (h *Shards) change(fn func(g *engine.Guard, r *cluster.Record) error, wait time.Duration) error {
 	node := h.node
 	r, epoch, err := h.changeUnder(fn)
 	if err != nil && !errors.Is(err, ErrUnchanged) || r == h.committed.Load() {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(h.ctx, changeTime)
+	ctx, cancel := context.WithTimeout(h.ctx, wait)
 	defer cancel()
 	if err := node.Sync(ctx); err != nil || node.Epoch() != epoch {
 		return ErrTakenBack
@@ -224,11 +229,13 @@ func (h *Shards) Change(fn func(g *engine.Guard, r *cluster.Record) error) error
 }
 
 // confirm makes a record the committed one whose change took longer than Change waits. Without it other shards would never
-// hear of the change.
+// hear of the change. It waits briefly: meanwhile no other shard is asked.
 func (h *Shards) confirm() {
-	if h.host.Leads() && h.committed.Load() != h.Record() {
-		_ = h.Change(func(*engine.Guard, *cluster.Record) error { return ErrUnchanged })
+	if !h.host.Leads() || h.committed.Load() == h.Record() || !h.changing.TryLock() {
+		return
 	}
+	defer h.changing.Unlock()
+	_ = h.change(func(*engine.Guard, *cluster.Record) error { return ErrUnchanged }, AskEvery)
 }
 
 // changeUnder is the part of Change under the guard. It returns the present record, which the change may have made, and the
