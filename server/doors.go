@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/atomredis/atomredis/doors/door"
+	"github.com/atomredis/atomredis/internal/cluster"
+	"github.com/atomredis/atomredis/internal/cluster/shards"
 	"github.com/atomredis/atomredis/internal/config"
 	"github.com/atomredis/atomredis/internal/replication"
 )
@@ -33,9 +35,13 @@ func (srv *Server) CloseDoor(name, directive, value string) { srv.doors.End(name
 func (h *doorsHost) Topology(set *config.Settings) door.Topology {
 	srv := (*Server)(h)
 	if srv.group.members.Configured() {
-		return srv.group.members.Topology(set, func() door.Member {
+		t := srv.group.members.Topology(set, func() door.Member {
 			return door.Member{Addr: srv.clientAddr(set), Sentinel: srv.sentinelAddr(set)}
 		})
+		if srv.cluster != nil {
+			t.Shards = srv.shards.Generation()
+		}
+		return t
 	}
 	self := door.Member{ID: srv.runID, Online: true, Voter: true, Addr: srv.clientAddr(set), Sentinel: srv.sentinelAddr(set)}
 	list, offset := srv.followed.Status()
@@ -56,6 +62,27 @@ func (h *doorsHost) Topology(set *config.Settings) door.Topology {
 		}
 	}
 	return door.Topology{Members: members, Timeout: time.Duration(set.Replication.Timeout) * time.Second}
+}
+
+// Owner implements doors.Host.
+func (h *doorsHost) Owner(key string, set *config.Settings) string {
+	if h.cluster != nil && h.shards != nil {
+		now := h.shards.Now()
+		id, _ := now.Owners.Of(cluster.SlotOf([]byte(key)))
+		switch leader := h.shards.LeaderAddr(id); {
+		case id == now.ID:
+		case id == "" || leader == "":
+			return ""
+		default:
+			return shards.Name("node", leader)
+		}
+	}
+	for _, m := range h.Topology(set).Members {
+		if m.Master {
+			return m.ID
+		}
+	}
+	return ""
 }
 
 // clientAddr returns the address for clients, which other servers announce; without the host if no directive has it.

@@ -14,8 +14,9 @@ import (
 
 // Host is what Connections needs of the server beside its sessions. Any goroutine may call its methods.
 type Host interface {
-	// Leader returns the address of the leader; "" without one.
-	Leader() string
+	// Leaders returns the addresses at which the leader of a shard may be, the most likely one first; none without a leader. The
+	// server's own shard, or its group, is "".
+	Leaders(shard string) []string
 	// Refuse returns the error for another server's client if the server has too many clients; otherwise "".
 	Refuse() string
 }
@@ -71,9 +72,10 @@ func (c *Connections) timeout() time.Duration {
 	return timeouts * time.Duration(c.sessions.Config.Get().Raft.Timeout) * time.Millisecond
 }
 
-// NewForwarder returns a connection to the leader for a client of this server. It is opened with the first command.
-func (c *Connections) NewForwarder(s *session.Session) session.Forwarder {
-	f := newForwarder(c, s)
+// NewForwarder returns a connection to the leader of a shard, as in Host, for a client of this server. It is opened with the
+// first command.
+func (c *Connections) NewForwarder(s *session.Session, shard string) session.Forwarder {
+	f := newForwarder(c, s, shard)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
@@ -112,7 +114,25 @@ func (c *Connections) LeaderChanged(leader string) {
 	defer c.mu.Unlock()
 	for f := range c.forwarders {
 		f.mu.Lock()
-		if f.conn != nil && f.leader != leader && (leader != "" || time.Since(c.node.LastContact()) > c.timeout()) {
+		if f.shard == "" && f.conn != nil && f.leader != leader && (leader != "" || time.Since(c.node.LastContact()) > c.timeout()) {
+			f.conn.Close()
+		}
+		f.mu.Unlock()
+	}
+}
+
+// ShardsChanged closes the connections to servers that do not lead other shards any more. leader returns the address of the
+// leader of a shard; "" if it is unknown.
+func (c *Connections) ShardsChanged(leader func(shard string) string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for f := range c.forwarders {
+		if f.shard == "" {
+			continue
+		}
+		now := leader(f.shard)
+		f.mu.Lock()
+		if f.conn != nil && now != "" && f.leader != now {
 			f.conn.Close()
 		}
 		f.mu.Unlock()

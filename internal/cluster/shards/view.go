@@ -55,6 +55,41 @@ func (h *Shards) LeaderOf(id string) string {
 	return ""
 }
 
+// LeaderAddr returns the address of another shard's leader for servers, "" if it is unknown.
+func (h *Shards) LeaderAddr(id string) string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.seen[id].Leader
+}
+
+// Generation returns a number that grows when slots move, and when another shard gets another leader. It is the same at all
+// servers that know the same, and 0 if there are no other shards.
+func (h *Shards) Generation() (n uint64) {
+	r := h.Record()
+	if len(r.Others) == 0 {
+		return 0
+	}
+	n = latest(r.Claims)
+	known := uint64(1)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, o := range r.Others {
+		n += latest(o.Claims) + h.seen[o.ID].Term
+		if h.seen[o.ID].Leader == "" {
+			known = 0
+		}
+	}
+	return 2*n + known
+}
+
+// latest returns the latest epoch of claims.
+func latest(claims []cluster.Claim) (epoch uint64) {
+	for _, c := range claims {
+		epoch = max(epoch, c.Epoch)
+	}
+	return epoch
+}
+
 // Name returns the constant name of a server or a shard: 40 hexadecimal digits, as in Redis.
 func Name(what, of string) string {
 	sum := sha1.Sum([]byte(what + " " + of))
