@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"github.com/atomredis/atomredis/doors/door"
-	"github.com/atomredis/atomredis/internal/cluster"
-	"github.com/atomredis/atomredis/internal/cluster/shards"
 	"github.com/atomredis/atomredis/internal/config"
 	"github.com/atomredis/atomredis/internal/replication"
 )
@@ -38,9 +36,7 @@ func (h *doorsHost) Topology(set *config.Settings) door.Topology {
 		t := srv.group.members.Topology(set, func() door.Member {
 			return door.Member{Addr: srv.clientAddr(set), Sentinel: srv.sentinelAddr(set)}
 		})
-		if srv.cluster != nil {
-			t.Shards = srv.shards.Generation()
-		}
+		t.Shards = srv.shards.Generation()
 		return t
 	}
 	self := door.Member{ID: srv.runID, Online: true, Voter: true, Addr: srv.clientAddr(set), Sentinel: srv.sentinelAddr(set)}
@@ -66,23 +62,10 @@ func (h *doorsHost) Topology(set *config.Settings) door.Topology {
 
 // Owner implements doors.Host.
 func (h *doorsHost) Owner(key string, set *config.Settings) string {
-	if h.cluster != nil && h.shards != nil {
-		now := h.shards.Now()
-		id, _ := now.Owners.Of(cluster.SlotOf([]byte(key)))
-		switch leader := h.shards.LeaderAddr(id); {
-		case id == now.ID:
-		case id == "" || leader == "":
-			return ""
-		default:
-			return shards.Name("node", leader)
-		}
+	if id, elsewhere := h.shards.LeaderWith(key); elsewhere {
+		return id
 	}
-	for _, m := range h.Topology(set).Members {
-		if m.Master {
-			return m.ID
-		}
-	}
-	return ""
+	return h.Topology(set).Master()
 }
 
 // clientAddr returns the address for clients, which other servers announce; without the host if no directive has it.

@@ -7,16 +7,8 @@ import "github.com/atomredis/atomredis/internal/session"
 // forwardHost is the server as forward.Host.
 type forwardHost Server
 
-// Leaders implements forward.Host.
-func (h *forwardHost) Leaders(shard string) []string {
-	if shard != "" {
-		return h.shards.Servers(shard)
-	}
-	if leader := h.group.members.Status().Leader; leader != "" {
-		return []string{leader}
-	}
-	return nil
-}
+// Leader implements forward.Host.
+func (h *forwardHost) Leader() string { return h.group.members.Status().Leader }
 
 // Refuse implements forward.Host. The client's own server has checked protected-mode.
 func (h *forwardHost) Refuse() string { return (*Server)(h).refuse(h.sessions.Clients.Len(), false) }

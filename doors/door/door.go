@@ -64,6 +64,16 @@ type Topology struct {
 	Shards uint64
 }
 
+// Master returns the ID of the server that accepts writes; "" if none is known.
+func (t Topology) Master() string {
+	for _, m := range t.Members {
+		if m.Master {
+			return m.ID
+		}
+	}
+	return ""
+}
+
 // Member is one of the servers.
 type Member struct {
 	// ID has 40 hexadecimal digits and does not change; "" if it is unknown.

@@ -20,7 +20,7 @@ import (
 type forwarder struct {
 	all   *Connections
 	s     *session.Session
-	shard string        // whose leader; as in Host
+	shard string        // whose leader it is; "" is the own group
 	wake  chan struct{} // there is something to send
 	read  chan struct{} // the client has read something
 	gone  chan struct{} // closed when the client has disconnected
@@ -232,7 +232,7 @@ func (f *forwarder) connect() *peer.Conn {
 	late := time.NewTimer(f.all.timeout())
 	defer late.Stop()
 	for n := 0; ; n++ {
-		if addrs := f.all.host.Leaders(f.shard); len(addrs) > 0 {
+		if addrs := f.all.leaders(f.shard); len(addrs) > 0 {
 			if conn, err := f.dial(addrs[n%len(addrs)]); err == nil {
 				return conn
 			}

@@ -62,6 +62,23 @@ func (h *Shards) LeaderAddr(id string) string {
 	return h.seen[id].Leader
 }
 
+// LeaderWith returns the name of the leader of the shard that has the slot of a key, "" if none is known. elsewhere is false if
+// that is this server's shard, and if h is nil.
+func (h *Shards) LeaderWith(key string) (name string, elsewhere bool) {
+	if h == nil || !h.o.Clustered {
+		return "", false
+	}
+	now := h.Now()
+	id, _ := now.Owners.Of(cluster.SlotOf([]byte(key)))
+	if id == now.ID {
+		return "", false
+	}
+	if leader := h.LeaderAddr(id); id != "" && leader != "" {
+		name = Name("node", leader)
+	}
+	return name, true
+}
+
 // Generation returns a number that grows when slots move, and when another shard gets another leader. It is the same at all
 // servers that know the same, and 0 if there are no other shards.
 func (h *Shards) Generation() (n uint64) {
