@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/hex"
+	"io"
 	"net"
 	"slices"
 	"strconv"
@@ -287,6 +288,8 @@ func TestCachesMoveWithTheirSlots(t *testing.T) {
 	c := caches[0]
 	p.play(step{1051, name(c), ""}, step{1001, id(c) + "00" + keyA + one, ""})
 	before, _ := p.mapped(c)
+	asking, _ := list[0].peer()
+	asking.play(step{2006, id(c) + "00 01000000 0000000000000000 00" + null, "0100000000000000"})
 	for _, key := range []string{keys.Of(c, ""), keys.Caches} {
 		if slot := cluster.SlotOf([]byte(key)); slot < cluster.Slots/2 {
 			list[1].must("CLUSTER", "MIGRATION", "IMPORT", slot, slot)
@@ -302,5 +305,7 @@ func TestCachesMoveWithTheirSlots(t *testing.T) {
 		version, nodes := p.mapped(c)
 		return version > before && nodes[c] == target
 	}, deadline, 5*time.Millisecond)
+	_, err := io.Copy(io.Discard, asking.conn) // the changes that were published here
+	require.NoError(t, err, "a continuous query must be opened again, at the new place")
 	p.play(step{1050, "", "01000000" + name(c)}, step{1056, id(c), ""}, step{1050, "", "00000000"})
 }

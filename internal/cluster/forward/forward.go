@@ -93,8 +93,8 @@ func (c *Connections) timeout() time.Duration {
 	return timeouts * time.Duration(c.sessions.Config.Get().Raft.Timeout) * time.Millisecond
 }
 
-// NewForwarder returns a connection to the leader of a shard, of the own group if that is "", for a client of this server. It is opened with the
-// first command.
+// NewForwarder returns a connection to the leader of a shard, of the own group if that is "", for a client of this server. It is
+// opened with the first command.
 func (c *Connections) NewForwarder(s *session.Session, shard string) session.Forwarder {
 	f := newForwarder(c, s, shard)
 	c.mu.Lock()
