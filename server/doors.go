@@ -33,9 +33,11 @@ func (srv *Server) CloseDoor(name, directive, value string) { srv.doors.End(name
 func (h *doorsHost) Topology(set *config.Settings) door.Topology {
 	srv := (*Server)(h)
 	if srv.group.members.Configured() {
-		return srv.group.members.Topology(set, func() door.Member {
+		t := srv.group.members.Topology(set, func() door.Member {
 			return door.Member{Addr: srv.clientAddr(set), Sentinel: srv.sentinelAddr(set)}
 		})
+		t.Shards = srv.shards.Generation()
+		return t
 	}
 	self := door.Member{ID: srv.runID, Online: true, Voter: true, Addr: srv.clientAddr(set), Sentinel: srv.sentinelAddr(set)}
 	list, offset := srv.followed.Status()
@@ -56,6 +58,14 @@ func (h *doorsHost) Topology(set *config.Settings) door.Topology {
 		}
 	}
 	return door.Topology{Members: members, Timeout: time.Duration(set.Replication.Timeout) * time.Second}
+}
+
+// Owner implements doors.Host.
+func (h *doorsHost) Owner(key string, set *config.Settings) string {
+	if id, elsewhere := h.shards.LeaderWith(key); elsewhere {
+		return id
+	}
+	return h.Topology(set).Master()
 }
 
 // clientAddr returns the address for clients, which other servers announce; without the host if no directive has it.

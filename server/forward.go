@@ -14,6 +14,6 @@ func (h *forwardHost) Leader() string { return h.group.members.Status().Leader }
 func (h *forwardHost) Refuse() string { return (*Server)(h).refuse(h.sessions.Clients.Len(), false) }
 
 // NewForwarder implements session.Host.
-func (srv *Server) NewForwarder(s *session.Session) session.Forwarder {
-	return srv.forwards.NewForwarder(s)
+func (srv *Server) NewForwarder(s *session.Session, shard string) session.Forwarder {
+	return srv.forwards.NewForwarder(s, shard)
 }

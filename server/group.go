@@ -148,7 +148,7 @@ func (srv *Server) openGroup(fs disk.FS, dir string, state []byte) (journal.Jour
 	}
 	srv.shards.Join(g.ctx, node)
 	srv.migrations.Join(g.ctx, node)
-	srv.forwards.Join(g.ctx, node)
+	srv.forwards.Join(g.ctx, node, srv.shards)
 	srv.sessions.Forwards.Store(set.Raft.Proxy)
 	srv.config.Follow(func(set *config.Settings) { srv.sessions.Forwards.Store(set.Raft.Proxy) }, "replicated-proxy")
 	g.r = srv.sessions.NewReplayer(command.FromJournal)

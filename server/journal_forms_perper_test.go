@@ -8,6 +8,8 @@ func init() {
 	}{
 		{"perper caches", []string{"PERPER.CREATE c", "PERPER.CREATE c IFMISSING", "PERPER.CREATE d CONFIG x", "PERPER.DESTROY d"},
 			[]string{"DEL perper:{d}:config", "HDEL perper:caches 100"}},
+		{"perper caches that are not listed", []string{"PERPER.CREATE c UNLISTED", "PERPER.DESTROY c UNLISTED"},
+			[]string{"DEL perper:{c}:config"}},
 		{"perper values", []string{"PERPER.CREATE c", "PERPER.PUT c a 1", "PERPER.PUTNX c b 2", "PERPER.PUTNX c b 3",
 			"PERPER.REPLACE c a 2", "PERPER.REPLACEIF c a 2 3", "PERPER.GETPUT c a 5", "PERPER.GETPUTNX c d 5", "PERPER.GETREPLACE c d 6",
 			"PERPER.GETREMOVE c d", "PERPER.REMOVEIF c b 2", "PERPER.REMOVE c a"}, nil},

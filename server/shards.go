@@ -45,6 +45,7 @@ func (h *shardsHost) SlotsGained() {
 // Tick implements shards.Host.
 func (h *shardsHost) Tick() {
 	h.migrations.Tick()
+	h.forwards.ShardsChanged()
 }
 
 // Definitions implements shards.Host.

@@ -43,6 +43,9 @@ type Host interface {
 	FirstRequest() time.Duration
 	// Topology returns the servers with the same data. It executes no command and does not wait.
 	Topology() Topology
+	// Owner returns the ID, as in Member, of the server that executes commands on a key: the master or leader, in a cluster
+	// that of the shard that has the key's slot. It is "" if none is known. Owner does not wait.
+	Owner(key string) (id string)
 	// Log returns the server's log.
 	Log() *slog.Logger
 }
@@ -56,6 +59,19 @@ type Topology struct {
 	// Epoch is the term of the leader; 0 without a group. Timeout is how long the leader may be silent.
 	Epoch   uint64
 	Timeout time.Duration
+	// Shards is 0 unless the servers are one of several shards of a cluster. It grows when slots move, and when another shard
+	// gets another leader.
+	Shards uint64
+}
+
+// Master returns the ID of the server that accepts writes; "" if none is known.
+func (t Topology) Master() string {
+	for _, m := range t.Members {
+		if m.Master {
+			return m.ID
+		}
+	}
+	return ""
 }
 
 // Member is one of the servers.

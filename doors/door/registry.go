@@ -39,6 +39,10 @@ type Kind struct {
 	Commands []Command
 	// TLS says that the protocol works over TLS.
 	TLS bool
+	// AtLeader says that the protocol has no redirections: in a group, and in a cluster, the leader of the shard that has the
+	// keys of a command executes it, whichever server the peer is connected to. A client ends if its command's outcome is
+	// unknown, and if the leader at which it has subscriptions does not lead any more.
+	AtLeader bool
 	// Authenticates says that peers must authenticate before any request. Without it the door serves only peers on the
 	// same machine while protected-mode is on.
 	Authenticates bool

@@ -23,7 +23,7 @@ import (
 
 func init() {
 	door.Register(door.Kind{
-		Name: "perper-ignite", Port: 10800, TLS: true,
+		Name: "perper-ignite", Port: 10800, TLS: true, AtLeader: true,
 		New: func(h door.Host) (door.Door, error) { return newDoor(h), nil },
 	})
 }
@@ -42,8 +42,9 @@ type igniteDoor struct {
 	door.Peers
 	node         nodeID // identifies the server for clients if it has no other id
 	cluster      state
-	caches       sync.Map // from ids of caches to their last known names
-	tables       sync.Map // from schema.table in upper case to the last known names of their caches
+	own          ownClient // for the list of caches
+	caches       sync.Map  // from ids of caches to their last known names
+	tables       sync.Map  // from schema.table in upper case to the last known names of their caches
 	requests     atomic.Int64
 	failed       atomic.Int64 // requests that were answered with an error
 	cursors      atomic.Int64 // a gauge
@@ -64,7 +65,8 @@ func newDoor(h door.Host) *igniteDoor {
 // Close implements door.Door.
 func (d *igniteDoor) Close() error {
 	err := d.Peers.Close()
-	d.cluster.close()
+	d.cluster.client.close()
+	d.own.close()
 	return err
 }
 

@@ -115,8 +115,11 @@ func (p *peer) ask(op int, body []byte) (reply []byte, failed string) {
 	p.send(op, body)
 	b := p.message()
 	require.Equal(p.t, p.id, binary.LittleEndian.Uint64(b))
-	if flags := binary.LittleEndian.Uint16(b[8:]); flags == 0 {
+	switch flags := binary.LittleEndian.Uint16(b[8:]); flags {
+	case 0:
 		return b[10:], ""
+	case 2: // with the version of a new topology
+		return b[22:], ""
 	}
 	text, ok := objects.AsString(b[14:])
 	require.True(p.t, ok)

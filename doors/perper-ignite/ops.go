@@ -338,15 +338,9 @@ func (r *request) names() error {
 	return err
 }
 
-func (r *request) createNamed() error {
-	_, err := r.run("PERPER.CREATE", r.String())
-	return err
-}
+func (r *request) createNamed() error { return r.createCache(r.String()) }
 
-func (r *request) getOrCreateNamed() error {
-	_, err := r.run("PERPER.CREATE", r.String(), "IFMISSING")
-	return err
-}
+func (r *request) getOrCreateNamed() error { return r.createCache(r.String(), "IFMISSING") }
 
 func (r *request) create() error      { return r.createConfigured() }
 func (r *request) getOrCreate() error { return r.createConfigured("IFMISSING") }
@@ -362,8 +356,7 @@ func (r *request) createConfigured(options ...any) error {
 	if err != nil {
 		return &failure{ignite.StatusBadConfig, "The configuration of the cache cannot be read: " + err.Error()}
 	}
-	_, err = r.run(append([]any{"PERPER.CREATE", config.Name(), "CONFIG", b}, options...)...)
-	return err
+	return r.createCache(config.Name(), append([]any{"CONFIG", b}, options...)...)
 }
 
 // configOf returns the configuration of a cache, which is empty if it has none, and its name.
@@ -401,8 +394,7 @@ func (r *request) config() error {
 
 func (r *request) destroy() error {
 	r.cache = r.Int32()
-	_, err := r.onCache("PERPER.DESTROY")
-	return err
+	return r.destroyCache()
 }
 
 func (r *request) typeName() error {

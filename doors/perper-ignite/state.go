@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/atomredis/atomredis/doors/door"
 	"github.com/atomredis/atomredis/internal/protocols/perper/keys"
 	"github.com/atomredis/atomredis/resp"
 )
@@ -18,6 +17,9 @@ import (
 
 // stateAge is how old the state may be that a door relies on.
 const stateAge = 100 * time.Millisecond
+
+// stateTimeout is how long requests wait for a server that has the state and does not answer.
+const stateTimeout = time.Second
 
 // The states on the wire.
 var states = []string{keys.Inactive, keys.Active, keys.ReadOnly}
@@ -33,8 +35,8 @@ type state struct {
 	now  atomic.Int32
 	read atomic.Int64 // when it was read, in ns since the door was made; 0 means never
 
-	mu     sync.Mutex   // protects client
-	client *door.Client // of the door itself; nil before the first use
+	mu     sync.Mutex // held while the state is read
+	client ownClient
 	start  time.Time
 }
 
@@ -53,14 +55,9 @@ func (d *igniteDoor) readState(ctx context.Context) (position uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	began := time.Since(s.start)
-	if s.client == nil {
-		c, err := d.Host.OwnClient()
-		if err != nil {
-			return 0
-		}
-		s.client = &c
-	}
-	reply, position, err := s.client.DoAhead(ctx, "GET", keys.State)
+	ctx, cancel := context.WithTimeout(ctx, stateTimeout)
+	defer cancel()
+	reply, position, err := s.client.doAhead(ctx, d.Host, "GET", keys.State)
 	if err != nil {
 		return position
 	}
@@ -79,15 +76,6 @@ func (s *state) set(word string) {
 		if known == word {
 			s.now.Store(int32(i))
 		}
-	}
-}
-
-// close ends the door's own client.
-func (s *state) close() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.client != nil {
-		s.client.Close()
 	}
 }
 
@@ -112,7 +100,7 @@ func (r *request) setClusterState() error {
 	}
 	d := r.p.door
 	d.cluster.now.Store(int32(want))
-	if d.topology().copies < 2 {
+	if d.topology().copies < 2 && !d.sharded() {
 		return nil
 	}
 	select {

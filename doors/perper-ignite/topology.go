@@ -7,12 +7,14 @@ import (
 	"time"
 
 	"github.com/atomredis/atomredis/internal/protocols/perper/binary"
+	"github.com/atomredis/atomredis/internal/protocols/perper/keys"
 	"github.com/atomredis/atomredis/internal/wire/ignite"
 )
 
 // This file answers where keys are, and how many copies of them there are.
 
-// partitions is how many partitions clients divide the keys among. All of them are on the leader.
+// partitions is how many partitions clients divide the keys of a cache among. All of them are on one server, the leader of the
+// shard that has the cache.
 const partitions = 1024
 
 // maxMapped is how many caches a client may ask about at once.
@@ -20,10 +22,9 @@ const maxMapped = 1 << 16
 
 // topology is what clients need to know of the servers.
 type topology struct {
-	version int64  // grows with every change of the leader
-	leader  nodeID // the server that executes writes
+	version int64  // grows with every change of the leader, and with several shards of any leader, and when slots move
+	leader  nodeID // the server that executes writes; with several shards those of this server's shard
 	known   bool   // leader is valid
-	leads   bool   // this server is the leader
 	copies  int    // servers with the data that are online
 }
 
@@ -49,13 +50,18 @@ func (d *igniteDoor) topology() topology {
 		}
 		if m.Master && !t.known {
 			t.leader, t.known = idOf(m.ID)
-			t.leads = i == 0
 		}
 	}
 	if t.known {
 		t.version++
 	}
+	t.version += int64(servers.Shards)
 	return t
+}
+
+// owner returns the server that executes commands on a cache; ok is false if it is not known.
+func (d *igniteDoor) owner(cache string) (id nodeID, ok bool) {
+	return idOf(d.Host.Owner(keys.Of(cache, "")))
 }
 
 // self returns the id of this server.
@@ -84,7 +90,13 @@ func (p *peer) news() int64 {
 	return 0
 }
 
-// partitions answers with the server that has the partitions of caches.
+// mapping is a server with caches whose partitions it has.
+type mapping struct {
+	node   nodeID
+	caches []int32
+}
+
+// partitions answers with the servers that have the partitions of caches.
 func (r *request) partitions() error {
 	ids := make([]int32, r.Count(4))
 	for i := range ids {
@@ -98,29 +110,36 @@ func (r *request) partitions() error {
 	}
 	t := r.p.door.topology()
 	r.p.topology, r.p.topologyRead = t.version, time.Now()
-	var here, nowhere []int32
-	keys := map[int32][]binary.AffinityKey{}
+	var all []mapping
+	var nowhere []int32
+	affinity := map[int32][]binary.AffinityKey{}
 	for _, id := range ids {
-		config, _, err := r.p.configOf(id)
-		switch {
+		config, name, err := r.p.configOf(id)
+		switch owner, known := r.p.door.owner(name); {
 		case err != nil && failureStatus(err) != ignite.StatusNoCache:
 			return err
-		case err != nil || !t.known || config.Replicated():
+		case err != nil || !known || config.Replicated():
 			nowhere = append(nowhere, id)
 		default:
-			here, keys[id] = append(here, id), config.AffinityKeys()
+			affinity[id] = config.AffinityKeys()
+			i := slices.IndexFunc(all, func(m mapping) bool { return m.node == owner })
+			if i < 0 {
+				i, all = len(all), append(all, mapping{node: owner})
+			}
+			all[i].caches = append(all[i].caches, id)
 		}
 	}
 	r.appendInt64(t.version)
 	r.appendInt32(0)
-	groups := len(r.out)
-	r.appendInt32(0)
-	if len(here) > 0 {
-		r.out[groups]++
-		r.appendMapping(here, keys, t.leader)
+	groups := len(all)
+	if len(nowhere) > 0 {
+		groups++
+	}
+	r.appendInt32(groups)
+	for _, m := range all {
+		r.appendMapping(m.caches, affinity, m.node)
 	}
 	if len(nowhere) > 0 {
-		r.out[groups]++
 		r.appendBool(false)
 		r.appendInt32(len(nowhere))
 		for _, id := range nowhere {
@@ -131,13 +150,13 @@ func (r *request) partitions() error {
 }
 
 // appendMapping appends that a server has all partitions of caches.
-func (r *request) appendMapping(ids []int32, keys map[int32][]binary.AffinityKey, node nodeID) {
+func (r *request) appendMapping(ids []int32, affinity map[int32][]binary.AffinityKey, node nodeID) {
 	r.appendBool(true)
 	r.appendInt32(len(ids))
 	for _, id := range ids {
 		r.appendInt32(int(id))
-		r.appendInt32(len(keys[id]))
-		for _, k := range keys[id] {
+		r.appendInt32(len(affinity[id]))
+		for _, k := range affinity[id] {
 			r.appendInt32(int(k.TypeID))
 			r.appendInt32(int(k.FieldID))
 		}
@@ -223,10 +242,13 @@ func (r *request) peek() error {
 	if err != nil {
 		return err
 	}
-	if primary, _ := counted(modes); !primary || !r.p.door.topology().leads {
-		if _, err := r.onCache("PERPER.LEN"); err != nil {
-			return err
-		}
+	if _, err := r.onCache("PERPER.LEN"); err != nil {
+		return err
+	}
+	known, _ := r.p.door.caches.Load(r.cache)
+	name, _ := known.(string)
+	owner, _ := r.p.door.owner(name)
+	if primary, _ := counted(modes); !primary || owner != r.p.door.self() {
 		r.out = binary.AppendNull(r.out)
 		return nil
 	}

@@ -78,13 +78,38 @@ func (w *watch) open(r *request) error {
 	p.watches[w.id] = w
 	p.door.watches.Add(1)
 	r.appendInt64(w.id)
+	owner, owned := p.door.owner(name)
 	p.then = func() {
 		p.conn.Go(func() {
 			defer close(w.ended)
 			w.run(ctx)
 		})
+		if t := p.door.Host.Topology(); owned && (len(t.Members) > 1 || t.Shards != 0) {
+			p.conn.Go(func() { w.follow(ctx, name, owner) })
+		}
 	}
 	return nil
+}
+
+// ownerAge is how long a query may go on at a server that does not change its cache any more.
+const ownerAge = time.Second
+
+// follow disconnects the peer when another server executes the commands on the cache: the changes are published there. A client
+// that connects again opens its queries again.
+func (w *watch) follow(ctx context.Context, cache string, owner nodeID) {
+	tick := time.NewTicker(ownerAge)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if now, known := w.p.door.owner(cache); known && now != owner {
+			w.p.conn.Close()
+			return
+		}
+	}
 }
 
 // unwatch closes a continuous query. After it no changes are sent.

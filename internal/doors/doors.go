@@ -33,6 +33,8 @@ type Host interface {
 	Reject()
 	// Topology returns the servers that have the same data.
 	Topology(set *config.Settings) door.Topology
+	// Owner returns the ID of the server that executes commands on a key; "" if none is known.
+	Owner(key string, set *config.Settings) string
 }
 
 // Options are the parts of the server that doors use.

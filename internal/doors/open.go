@@ -126,6 +126,9 @@ func (d *openDoor) FirstRequest() time.Duration {
 // Topology implements door.Host.
 func (d *openDoor) Topology() door.Topology { return d.in.o.Host.Topology(d.set.Load()) }
 
+// Owner implements door.Host.
+func (d *openDoor) Owner(key string) string { return d.in.o.Host.Owner(key, d.set.Load()) }
+
 // Client implements door.Host.
 func (d *openDoor) Client(p door.Peer) (door.Client, error) {
 	if sh := d.in.sh; sh.Clients.Len() >= sh.Host.MaxClients() {
@@ -146,7 +149,7 @@ func (d *openDoor) OwnClient() (door.Client, error) {
 
 // enter starts a session of the door.
 func (d *openDoor) enter(e session.Entrance) (door.Client, error) {
-	e.Door, e.Library = &d.sessions, d.kind.Directive()
+	e.Door, e.Library, e.AtLeader = &d.sessions, d.kind.Directive(), d.kind.AtLeader
 	c, err := d.in.o.Direct.Enter(e)
 	if err != nil {
 		return door.Client{}, err

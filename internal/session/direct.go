@@ -116,7 +116,8 @@ func (d *Direct) Fork() (door.Session, error) {
 	d.forks[fork] = struct{}{}
 	own := fork.session
 	own.modes.options.Name, own.modes.options.Library = s.modes.options.Name, s.modes.options.Library
-	own.db = s.db
+	own.db, own.digest = s.db, s.digest
+	own.forwarding = forwarding{allowed: s.forwarding.always, always: s.forwarding.always, vouched: s.forwarding.vouched}
 	own.authenticated.Store(s.authenticated.Load())
 	own.account.Store(s.account.Load())
 	own.publish()

@@ -58,7 +58,57 @@ func (d *Direct) execute(ctx context.Context, args [][]byte, control bool) error
 	if cmd != nil && !control && cmd.Stateful {
 		return fmt.Errorf("%s: %w", cmd.Name, door.ErrNeedsConnection)
 	}
-	return d.run(ctx, cmd, container, args)
+	return d.runAtOwner(ctx, cmd, container, args)
+}
+
+const (
+	// askAgainAfter is how many ms a command waits that could not be executed because its slot moves.
+	askAgainAfter = 20
+	// askAgainFor is for how long such a command is tried again, in multiples of raft-timeout.
+	askAgainFor = 10
+)
+
+// runAtOwner is run for a client whose commands may be forwarded. If the keys of the command have just moved, it executes the
+// command again, at their new place. mu must be locked.
+func (d *Direct) runAtOwner(ctx context.Context, cmd, container *command.Command, args [][]byte) error {
+	s := d.session
+	start := len(s.out.Buf)
+	err := d.run(ctx, cmd, container, args)
+	if !s.forwarding.always {
+		return err
+	}
+	for until := s.now + askAgainFor*int64(s.shared.Config.Get().Raft.Timeout); err == nil && s.now < until && s.redirected(start); {
+		s.out.Truncate(start)
+		s.beginWait(forLeader, s.now+askAgainAfter)
+		err = d.run(ctx, cmd, container, args)
+	}
+	return err
+}
+
+// awaitLeader waits until leaders have answered what was forwarded to them. If ctx ends first, it is unknown whether the
+// command is executed, and the client ends. mu must be locked.
+func (d *Direct) awaitLeader(ctx context.Context) error {
+	s := d.session
+	if s.forwarding.to == nil && len(s.forwarding.shards) == 0 || !s.forwarding.always {
+		return nil
+	}
+	for !s.forwarding.answered() || s.box.has(mailLeader) {
+		if s.closing {
+			return nil
+		}
+		had := len(s.out.Buf)
+		if err := d.wait(ctx); err != nil {
+			s.Abort()
+			return err
+		}
+		s.forwarding.took(len(s.out.Buf) - had)
+	}
+	listens := false
+	s.forwarding.each(func(to Forwarder) { listens = listens || to.Busy() })
+	s.info.Lock()
+	s.infoData.listens = listens
+	s.info.Unlock()
+	return nil
 }
 
 // run executes a command and waits for its reply. mu must be locked.
@@ -76,6 +126,9 @@ func (d *Direct) run(ctx context.Context, cmd, container *command.Command, args 
 		}
 	}
 	s.endCommands()
+	if err := d.awaitLeader(ctx); err != nil {
+		return err
+	}
 	s.shared.sample(s.now)
 	if len(s.after) > 0 {
 		s.runAfter()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/atomredis/atomredis/doors/door"
 	"github.com/atomredis/atomredis/internal/command"
+	"github.com/atomredis/atomredis/resp"
 )
 
 // How the replies of a Direct reach its caller.
@@ -118,6 +119,7 @@ func (d *Direct) take() []byte {
 	s := d.session
 	out := s.out.Buf
 	s.delay.sent(len(out))
+	s.forwarding.took(len(out))
 	if cap(out) > keepBuffer {
 		s.out.Buf = nil
 		return out
@@ -144,13 +146,37 @@ func (d *Direct) Receive(ctx context.Context) ([]byte, error) {
 			if err := d.settle(); err != nil {
 				return nil, err
 			}
-			return d.take(), nil
+			if messages := d.takeMessages(); len(messages) > 0 {
+				return messages, nil
+			}
 		}
 		s.publish()
 		if err := d.sleep(ctx); err != nil {
 			return nil, err
 		}
 	}
+}
+
+// takeMessages is take for messages. A leader sends them in pieces; the beginning of one that is not complete stays in the
+// output. mu must be locked.
+func (d *Direct) takeMessages() []byte {
+	s := d.session
+	if !s.forwarding.always {
+		return d.take()
+	}
+	out, n := s.out.Buf, 0
+	for n < len(out) {
+		r, _, err := resp.NextReply(out[n:])
+		if err != nil {
+			break
+		}
+		n += len(r.Encoded())
+	}
+	rest := bytes.Clone(out[n:])
+	s.out.Buf = out[:n]
+	messages := d.take()
+	s.out.Buf = append(s.out.Buf, rest...)
+	return messages
 }
 
 // loaded waits until all keys are in memory. It gives up when loading makes no progress or ctx ends. mu must be

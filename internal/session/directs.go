@@ -145,6 +145,9 @@ type Entrance struct {
 	Library string // as if CLIENT SETINFO had told it
 	User    string // the client's user; "" if it must authenticate
 	Own     bool   // it works for the door itself, and may do everything
+	// AtLeader says that the leaders of shards execute its commands, whichever server the client has come to. If Own is set,
+	// reads of keys of the server's own shard stay at the server.
+	AtLeader bool
 }
 
 // Enter returns a client that has come through a door. The error is door.ErrNoUser if there is no such user.
@@ -176,6 +179,10 @@ func (t *Directs) enter(e Entrance) (*Direct, error) {
 	d := t.begin(e.Peer, e.Door)
 	d.own = e.Own
 	d.session.modes.options.Library = e.Library
+	if e.AtLeader {
+		d.session.forwarding = forwarding{allowed: true, always: true, vouched: e.Own || e.User != ""}
+		d.session.modes.options.ReadOnly = e.Own
+	}
 	return d, nil
 }
 
@@ -225,5 +232,5 @@ func (t *Directs) idleSince(since int64) (idle []*Session) {
 // ms.
 func (s *Session) busySince(since int64) bool {
 	d := s.snapshot()
-	return d.LastActive >= since || d.Blocked || d.Subscriptions() > 0 || d.Monitor || s.about(since).Paused
+	return d.LastActive >= since || d.Blocked || d.Subscriptions() > 0 || d.listens || d.Monitor || s.about(since).Paused
 }

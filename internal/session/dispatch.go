@@ -13,7 +13,7 @@ import (
 // happened then, and execute is called again when the wait has ended.
 func (s *Session) execute(cmd, container *command.Command, args [][]byte) bool {
 	sh := s.shared
-	if s.forwarding.allowed && (s.forwarding.to != nil || sh.Forwards.Load()) {
+	if s.forwarding.allowed && (s.forwarding.to != nil || sh.Forwards.Load() || s.forwarding.always) {
 		if done, taken := s.forward(cmd, args); taken {
 			return done
 		}

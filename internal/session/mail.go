@@ -14,6 +14,7 @@ type mailbox struct {
 	push   []byte // out-of-band messages in the client's protocol
 	mail   mail   // other events
 	filled atomic.Bool
+	leader []byte // replies of leaders, of a client with forwarding.always
 
 	// answered is set once a blocked command has its reply or is about to get it: the reply belongs after the first
 	// replyAt bytes of push.
@@ -96,7 +97,10 @@ func (s *Session) readMail() {
 		s.sentAway = true
 	}
 	if m&mailLeader != 0 {
-		s.closing = s.closing || s.forwarding.to.Ended()
+		if s.forwarding.always {
+			s.takeReplies()
+		}
+		s.closing = s.closing || s.forwarding.ended()
 	}
 	s.endWaitBy(m)
 	s.goAway()

@@ -177,9 +177,7 @@ func (s *Session) endCommands() {
 		s.modes.subs.EndPublishing()
 	}
 	s.flushCalls()
-	if s.forwarding.to != nil {
-		s.forwarding.to.Flush()
-	}
+	s.forwarding.each(Forwarder.Flush)
 	if len(s.in.owned.kept) > 0 || len(s.in.owned.spare) > 0 {
 		s.releaseOwned()
 	}

@@ -68,6 +68,7 @@ type clientInfo struct {
 	lent     int64    // of its memory, bytes that others own
 	keyWait  *keyWait // if it is blocked
 	forwards bool     // a copy of forwarding.allowed
+	listens  bool     // a client with forwarding.always has subscriptions at a leader
 }
 
 // Sizes is the memory that clients use in bytes, including unprocessed input and unsent output.

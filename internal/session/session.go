@@ -158,9 +158,7 @@ func (s *Session) Sent(n int) {
 // sentOutput updates the counters after n bytes were taken from the output, whose buffer had size bytes before.
 func (s *Session) sentOutput(size, n int) {
 	s.modes.follower.Took(n)
-	if s.forwarding.to != nil {
-		s.forwarding.to.Took(n)
-	}
+	s.forwarding.took(n)
 	s.delay.sent(n)
 	s.out.Buf = s.replyBuffer.sent(size, s.out.Buf)
 	if s.replyBuffer.grew() {
@@ -197,9 +195,7 @@ func (s *Session) Close() {
 	if s.offload != nil {
 		s.dropOffload()
 	}
-	if s.forwarding.to != nil {
-		s.forwarding.to.Stop()
-	}
+	s.forwarding.each(Forwarder.Stop)
 	s.shared.tellGone(s)
 	s.Unwatch()
 	s.modes.subs.UnsubscribeAll()

@@ -102,8 +102,8 @@ type Host interface {
 	// Elsewhere returns the error that names the server of a slot which this one does not serve. reads is set if the
 	// command only reads and the client has sent READONLY, so that a follower serves it too.
 	Elsewhere(slot int, reads bool) command.Error
-	// NewForwarder returns a connection for the client to the leader of the group.
-	NewForwarder(s *Session) Forwarder
+	// NewForwarder returns a connection for the client to the leader of the group, or of another shard with an ID.
+	NewForwarder(s *Session, shard string) Forwarder
 	// MakeRoom evicts keys until data and clients are within maxmemory, or until the time limit of one command. No
 	// guard may be held.
 	MakeRoom(now int64) Room

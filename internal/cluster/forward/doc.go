@@ -1,4 +1,5 @@
-// Package forward sends the commands of a follower's clients to the leader of the group (replicated-proxy).
+// Package forward sends the commands of a follower's clients to the leader of the group (replicated-proxy), and those of
+// clients of doors that are always served so (door.Kind.AtLeader) also to the leaders of other shards.
 //
 // Each client that needs the leader has a connection of its own from the follower to the leader. Commands go there and
 // replies come back, both unchanged and in order. Commands without data are executed at the follower, once the leader has

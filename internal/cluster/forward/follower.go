@@ -18,11 +18,12 @@ import (
 
 // forwarder is the connection of a client of this server to the leader. It implements session.Forwarder.
 type forwarder struct {
-	all  *Connections
-	s    *session.Session
-	wake chan struct{} // there is something to send
-	read chan struct{} // the client has read something
-	gone chan struct{} // closed when the client has disconnected
+	all   *Connections
+	s     *session.Session
+	shard string        // whose leader it is; "" is the own group
+	wake  chan struct{} // there is something to send
+	read  chan struct{} // the client has read something
+	gone  chan struct{} // closed when the client has disconnected
 	// unread is about how many bytes of the leader's replies the client has not been sent yet; it may have others too.
 	unread atomic.Int64
 
@@ -40,8 +41,8 @@ type forwarder struct {
 	stopped    bool       // the client has disconnected
 }
 
-func newForwarder(all *Connections, s *session.Session) *forwarder {
-	return &forwarder{all: all, s: s, client: s.Identity(), wake: make(chan struct{}, 1), read: make(chan struct{}, 1),
+func newForwarder(all *Connections, s *session.Session, shard string) *forwarder {
+	return &forwarder{all: all, s: s, shard: shard, client: s.Identity(), wake: make(chan struct{}, 1), read: make(chan struct{}, 1),
 		gone: make(chan struct{})}
 }
 
@@ -66,8 +67,8 @@ func (f *forwarder) Forward(cmd *command.Command, args [][]byte, wanted bool) (d
 		f.changed = true
 		return false, false
 	}
-	if f.changed {
-		f.client = s.Identity()
+	if now := s.Identity(); f.changed || now != f.client {
+		f.client, f.changed = now, true
 	}
 	f.queue = appendCommand(f.queue, f.all.sessions.Table, cmd, args)
 	f.queued++
@@ -115,6 +116,13 @@ func (f *forwarder) Ended() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.ended
+}
+
+// Answered implements session.Forwarder.
+func (f *forwarder) Answered() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.queued == 0 && f.sent == f.done
 }
 
 // Busy implements session.Forwarder.
@@ -223,9 +231,9 @@ func (f *forwarder) post(b ...[]byte) {
 func (f *forwarder) connect() *peer.Conn {
 	late := time.NewTimer(f.all.timeout())
 	defer late.Stop()
-	for {
-		if leader := f.all.host.Leader(); leader != "" {
-			if conn, err := f.dial(leader); err == nil {
+	for n := 0; ; n++ {
+		if addrs := f.all.leaders(f.shard); len(addrs) > 0 {
+			if conn, err := f.dial(addrs[n%len(addrs)]); err == nil {
 				return conn
 			}
 		}

@@ -32,12 +32,21 @@ type Node interface {
 
 var _ Node = quorum.Node(nil)
 
+// Shards knows the other shards of a cluster, by their IDs; shards.Shards does.
+type Shards interface {
+	// Servers returns the addresses of a shard's servers, the last known leader first.
+	Servers(shard string) []string
+	// LeaderAddr returns the address of a shard's leader; "" if it is unknown.
+	LeaderAddr(shard string) string
+}
+
 // Connections are the connections on which commands are forwarded: at a follower those of its clients to the leader, at
 // the leader those of other servers' clients.
 type Connections struct {
 	host     Host
 	sessions *session.Shared
 	node     Node
+	shards   Shards
 	ctx      context.Context // ends when the server leaves its group
 	running  sync.WaitGroup
 
@@ -63,17 +72,31 @@ func New(sessions *session.Shared, host Host) *Connections {
 	return &Connections{host: host, sessions: sessions, forwarders: map[*forwarder]struct{}{}, remotes: map[*remoteClient]struct{}{}}
 }
 
-// Join sets the server's part in its group. ctx ends when the server leaves the group.
-func (c *Connections) Join(ctx context.Context, node Node) { c.ctx, c.node = ctx, node }
+// Join sets the server's part in its group, and what it knows of other shards. ctx ends when the server leaves the group.
+func (c *Connections) Join(ctx context.Context, node Node, shards Shards) {
+	c.ctx, c.node, c.shards = ctx, node, shards
+}
+
+// leaders returns the addresses at which the leader of a shard may be, the most likely one first. "" is the own group.
+func (c *Connections) leaders(shard string) []string {
+	if shard != "" {
+		return c.shards.Servers(shard)
+	}
+	if leader := c.host.Leader(); leader != "" {
+		return []string{leader}
+	}
+	return nil
+}
 
 // timeout returns for how long commands wait for a leader.
 func (c *Connections) timeout() time.Duration {
 	return timeouts * time.Duration(c.sessions.Config.Get().Raft.Timeout) * time.Millisecond
 }
 
-// NewForwarder returns a connection to the leader for a client of this server. It is opened with the first command.
-func (c *Connections) NewForwarder(s *session.Session) session.Forwarder {
-	f := newForwarder(c, s)
+// NewForwarder returns a connection to the leader of a shard, of the own group if that is "", for a client of this server. It is
+// opened with the first command.
+func (c *Connections) NewForwarder(s *session.Session, shard string) session.Forwarder {
+	f := newForwarder(c, s, shard)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
@@ -112,7 +135,24 @@ func (c *Connections) LeaderChanged(leader string) {
 	defer c.mu.Unlock()
 	for f := range c.forwarders {
 		f.mu.Lock()
-		if f.conn != nil && f.leader != leader && (leader != "" || time.Since(c.node.LastContact()) > c.timeout()) {
+		if f.shard == "" && f.conn != nil && f.leader != leader && (leader != "" || time.Since(c.node.LastContact()) > c.timeout()) {
+			f.conn.Close()
+		}
+		f.mu.Unlock()
+	}
+}
+
+// ShardsChanged closes the connections to servers that do not lead other shards any more.
+func (c *Connections) ShardsChanged() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for f := range c.forwarders {
+		if f.shard == "" {
+			continue
+		}
+		now := c.shards.LeaderAddr(f.shard)
+		f.mu.Lock()
+		if f.conn != nil && now != "" && f.leader != now {
 			f.conn.Close()
 		}
 		f.mu.Unlock()

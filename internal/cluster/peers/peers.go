@@ -45,6 +45,7 @@ type News struct {
 	Members []Member
 	Leader  string // the raft-addr of the leader; "" without a leader
 	Leads   bool   // this server leads
+	Term    uint64 `json:",omitempty"` // of the leader
 	// Definitions is a digest of the shard's search indexes; "" if it has none.
 	Definitions string `json:",omitempty"`
 	// Load is what the shard has, Loads that of each slot if it was asked for, and Takes says that the shard takes slots of others

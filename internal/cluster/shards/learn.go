@@ -141,7 +141,7 @@ func Unknown(err error) bool {
 func (h *Shards) News() peers.News {
 	r := h.committed.Load()
 	st := h.host.Status()
-	a := peers.News{Shard: r.Public(), Known: r.Others, Leader: st.Leader, Leads: h.host.Leads(),
+	a := peers.News{Shard: r.Public(), Known: r.Others, Leader: st.Leader, Leads: h.host.Leads(), Term: st.Term,
 		Definitions: h.host.Definitions()}
 	for _, m := range st.Members {
 		a.Shard.Addrs = append(a.Shard.Addrs, m.Addr)

@@ -55,6 +55,58 @@ func (h *Shards) LeaderOf(id string) string {
 	return ""
 }
 
+// LeaderAddr returns the address of another shard's leader for servers, "" if it is unknown.
+func (h *Shards) LeaderAddr(id string) string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.seen[id].Leader
+}
+
+// LeaderWith returns the name of the leader of the shard that has the slot of a key, "" if none is known. elsewhere is false if
+// that is this server's shard, and if h is nil.
+func (h *Shards) LeaderWith(key string) (name string, elsewhere bool) {
+	if h == nil || !h.o.Clustered {
+		return "", false
+	}
+	now := h.Now()
+	id, _ := now.Owners.Of(cluster.SlotOf([]byte(key)))
+	if id == now.ID {
+		return "", false
+	}
+	if leader := h.LeaderAddr(id); id != "" && leader != "" {
+		name = Name("node", leader)
+	}
+	return name, true
+}
+
+// Generation returns a number that grows when slots move, and when another shard gets another leader. It is the same at all
+// servers that know the same, and 0 if there are no other shards.
+func (h *Shards) Generation() (n uint64) {
+	r := h.Record()
+	if len(r.Others) == 0 {
+		return 0
+	}
+	n = latest(r.Claims)
+	known := uint64(1)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, o := range r.Others {
+		n += latest(o.Claims) + h.seen[o.ID].Term
+		if h.seen[o.ID].Leader == "" {
+			known = 0
+		}
+	}
+	return 2*n + known
+}
+
+// latest returns the latest epoch of claims.
+func latest(claims []cluster.Claim) (epoch uint64) {
+	for _, c := range claims {
+		epoch = max(epoch, c.Epoch)
+	}
+	return epoch
+}
+
 // Name returns the constant name of a server or a shard: 40 hexadecimal digits, as in Redis.
 func Name(what, of string) string {
 	sum := sha1.Sum([]byte(what + " " + of))

@@ -104,8 +104,14 @@ func shownKeysOfMany(args [][]byte, fn func(key []byte)) {
 // directoryKeysOf is keysOf for commands that create or destroy a cache.
 func directoryKeysOf(args [][]byte, fn func(key []byte)) {
 	keysOf(args, fn)
-	fn(cachesKey)
+	if !unlisted(args) {
+		fn(cachesKey)
+	}
 }
+
+// unlisted reports whether a command that creates or destroys a cache leaves the list of caches as it is. With several shards
+// the list and the cache may be at different servers. The option stands first, so that no other option can have it as a value.
+func unlisted(args [][]byte) bool { return len(args) > 2 && command.EqualFold(args[2], "unlisted") }
 
 // typesFit reports whether all keys have the right types. If not, it writes an error.
 func (ca *cache) typesFit() bool {
@@ -139,23 +145,33 @@ func (ca *cache) create(config []byte) command.Error {
 	if other, ok := effect.HGet(ca.c, cachesKey, id); ok && !bytes.Equal(other, ca.name) {
 		return errCacheID
 	}
-	if config == nil {
-		config = []byte{}
-	}
-	effect.Set(ca.c, ca.names[configKey], config)
+	ca.createUnlisted(config)
 	effect.HSet(ca.c, cachesKey, id, ca.name)
 	return ""
 }
 
+// createUnlisted is create without an entry in the list of caches.
+func (ca *cache) createUnlisted(config []byte) {
+	if config == nil {
+		config = []byte{}
+	}
+	effect.Set(ca.c, ca.names[configKey], config)
+}
+
 // destroy removes the cache and everything in it.
 func (ca *cache) destroy() {
+	ca.destroyUnlisted()
+	effect.HDel(ca.c, cachesKey, strconv.AppendInt(nil, int64(binary.Hash(string(ca.name))), 10))
+}
+
+// destroyUnlisted is destroy without the entry in the list of caches.
+func (ca *cache) destroyUnlisted() {
 	if isFabric(ca.name) {
 		ca.clear()
 	}
 	for _, k := range ca.names {
 		effect.Del(ca.c, k)
 	}
-	effect.HDel(ca.c, cachesKey, strconv.AppendInt(nil, int64(binary.Hash(string(ca.name))), 10))
 	ca.tell(event.Destroyed, nil, nil, nil)
 }
 

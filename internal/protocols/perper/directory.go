@@ -19,7 +19,11 @@ import (
 // create replies with 1, or with 0 if the cache exists and IFMISSING is given.
 func create(c *command.Ctx) {
 	ifMissing, config, expiry := false, []byte{}, (*binary.Expiry)(nil)
-	for o := c.Options(2); o.Next(); {
+	list, from := !unlisted(c.Args), 2
+	if !list {
+		from = 3
+	}
+	for o := c.Options(from); o.Next(); {
 		switch {
 		case o.Is("ifmissing"):
 			ifMissing = true
@@ -46,11 +50,14 @@ func create(c *command.Ctx) {
 	switch {
 	case len(ca.name) == 0:
 		c.Err(errCacheName)
-	case !ca.typesFit() || !effect.Is(c, cachesKey, engine.Hash):
+	case !ca.typesFit() || list && !effect.Is(c, cachesKey, engine.Hash):
 	case ca.exists() && !ifMissing:
 		c.Err(errCacheExists)
 	case ca.exists():
 		c.W.Int(0)
+	case !list:
+		ca.createUnlisted(config)
+		c.W.Int(1)
 	default:
 		if err := ca.create(config); err != "" {
 			c.Err(err)
@@ -61,8 +68,16 @@ func create(c *command.Ctx) {
 }
 
 func destroy(c *command.Ctx) {
-	if ca := cacheOf(c, c.Args[1]); ca.check() && effect.Is(c, cachesKey, engine.Hash) {
+	list := !unlisted(c.Args)
+	switch ca := cacheOf(c, c.Args[1]); {
+	case len(c.Args) > 3 || len(c.Args) == 3 && list:
+		c.Err(command.ErrSyntax)
+	case !ca.check() || list && !effect.Is(c, cachesKey, engine.Hash):
+	case list:
 		ca.destroy()
+		c.W.OK()
+	default:
+		ca.destroyUnlisted()
 		c.W.OK()
 	}
 }

@@ -85,6 +85,23 @@ func TestCommandsOnCaches(t *testing.T) {
 		(integer) 1
 		> PERPER.CREATE c OTHER
 		ERR syntax error
+		> PERPER.CREATE u UNLISTED CONFIG x
+		(integer) 1
+		> PERPER.CREATE u UNLISTED IFMISSING
+		(integer) 0
+		> PERPER.CREATE u IFMISSING UNLISTED
+		ERR syntax error
+		> PERPER.CONFIG u
+		"x"
+		> PERPER.CACHES
+		1) "BB"
+		2) "c"
+		> PERPER.DESTROY u OTHER
+		ERR syntax error
+		> PERPER.DESTROY u UNLISTED
+		OK
+		> PERPER.CONFIG u
+		NOCACHE the cache does not exist
 		> PERPER.PUT c k v
 		OK
 		> PERPER.GET c k
