@@ -122,7 +122,7 @@ func (f *Fabric) indexExecutions(c *command.Ctx, d *fabricDB) {
 // executionID returns the key of an execution in the cache.
 func executionID(id string) string { return string(binary.AppendString(nil, id)) }
 
-// get returns an execution; nil if there is none.
+// get returns an execution; nil if it is not there.
 func (x *executionIndex) get(id string) *execution { return x.entries[executionID(id)] }
 
 // add adds an entry of the cache.

@@ -250,7 +250,7 @@ func (a *arguments) show(w *resp.Writer, object []byte) {
 	w.Bulk(binary.AppendText(nil, object, a.types))
 }
 
-// showOr writes a value into the reply, or null if there is none.
+// showOr writes a value into the reply, or null without one.
 func (a *arguments) showOr(object []byte, ok bool) {
 	if !ok {
 		a.c.W.Null()

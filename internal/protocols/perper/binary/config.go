@@ -215,8 +215,8 @@ type EntityField struct {
 	Key        bool   // it is a field of the key
 	NotNull    bool   // it cannot be null
 	Default    []byte // an object; null without a default
-	Precision  int32  // -1 if there is none
-	Scale      int32  // -1 if there is none
+	Precision  int32  // -1 if it is not given
+	Scale      int32  // -1 if it is not given
 }
 
 // EntityIndex is an index.

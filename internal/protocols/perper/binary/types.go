@@ -11,7 +11,7 @@ import (
 type Type struct {
 	ID       int32
 	Name     string
-	Affinity string // the name of a field, "" if there is none
+	Affinity string // the name of a field, "" without an affinity key
 	Fields   []TypeField
 	Enum     bool
 	Values   []EnumValue // of an enum

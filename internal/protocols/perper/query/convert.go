@@ -50,7 +50,7 @@ func convert(object []byte, code binary.Code) ([]byte, error) {
 	return converted, nil
 }
 
-// to returns the value as an object of a type; ok is false if it is none.
+// to returns the value as an object of a type; ok is false if the value is not of that type.
 func (v value) to(code binary.Code) (object []byte, ok bool) {
 	switch code {
 	case binary.Byte, binary.Short, binary.Int, binary.Long:

@@ -132,7 +132,7 @@ func (st *Statement) wraps(option string, columns []string, otherwise bool, why 
 	return false, nil
 }
 
-// affinity returns the column that decides where keys are, "" if there is none.
+// affinity returns the column that decides where keys are, "" if no column does.
 func (st *Statement) affinity(keys []string) (string, error) {
 	text := strings.Trim(st.options["AFFINITY_KEY"], "'\"")
 	if text == "" {
@@ -214,7 +214,7 @@ func (st *Statement) Drops(cache string, config *binary.Config) error {
 }
 
 // Alter changes the configuration of a cache as CREATE INDEX, DROP INDEX and ALTER TABLE ask for, and returns the type to
-// register, nil if there is none. changed is false if there is nothing to do.
+// register, nil if there is nothing to register. changed is false if there is nothing to do.
 func (st *Statement) Alter(config *binary.Config) (changed bool, typ *binary.Type, err error) {
 	entities := config.Entities()
 	at := st.entityOf(entities)
@@ -272,7 +272,7 @@ func (st *Statement) createIndex(e *binary.Entity) (changed bool, err error) {
 	return false, fmt.Errorf("Index already exists: %s", index.Name)
 }
 
-// columnAt returns the position of a column, -1 if there is none.
+// columnAt returns the position of a column, -1 if it is not there.
 func columnAt(e *binary.Entity, name string) int {
 	return slices.IndexFunc(e.Fields, func(f binary.EntityField) bool { return strings.EqualFold(f.Name, name) })
 }

@@ -69,7 +69,7 @@ func (c *content) has(object []byte, o *binary.Object) bool {
 // simpleName is the name of a type without its package or outer class.
 func simpleName(name string) string { return name[strings.LastIndexAny(name, ".+")+1:] }
 
-// entityOf returns the position of a table in the configuration of its cache, -1 if there is none.
+// entityOf returns the position of a table in the configuration of its cache, -1 if it is not there.
 func (st *Statement) entityOf(entities []binary.Entity) int {
 	return slices.IndexFunc(entities, func(e binary.Entity) bool {
 		return strings.EqualFold(e.Table, st.Table) || strings.EqualFold(simpleName(e.ValueType), st.Table) ||
