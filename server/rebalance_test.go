@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -50,4 +51,46 @@ func TestShardsTakeSlotsByThemselves(t *testing.T) {
 		require.Equal(t, "+OK", c.do("CONFIG SET cluster-rebalance-by memory cluster-rebalance auto"))
 	}
 	shares()
+}
+
+// With cluster-rebalance-by time, the slots of one shard whose commands take long are shared with shards that have nothing to do.
+func TestShardsTakeBusySlots(t *testing.T) {
+	t.Parallel()
+	list := startShards(t, 3, 1, "cluster-rebalance-by=time", "cluster-slot-stats-enabled=cpu")
+	var nodes []*groupNode
+	for _, g := range list {
+		nodes = append(nodes, g.leader())
+		nodes[len(nodes)-1].migrations.SetRateWindow(200 * time.Millisecond)
+	}
+	c := clusterClient(t, nodes)
+	const busy = 12 // slots, each with a key
+	key := func(n int) string { return fmt.Sprintf("{%s}", cluster.TagOf(n*500)) }
+	for n := range busy {
+		require.NoError(t, c.Set(t.Context(), key(n), n, 0).Err())
+	}
+	done := make(chan struct{})
+	var working sync.WaitGroup
+	defer working.Wait()
+	defer close(done)
+	working.Go(func() {
+		for n := 0; ; n++ {
+			select {
+			case <-done:
+				return
+			default:
+				c.Eval(t.Context(), "local n = 0 for i = 1, 20000 do n = n + i end return n", []string{key(n % busy)})
+			}
+		}
+	})
+	for _, n := range nodes {
+		require.Equal(t, "+OK", n.client().do("CONFIG SET cluster-rebalance auto"))
+	}
+	require.Eventually(t, func() bool {
+		for _, n := range nodes {
+			if n.client().do("DBSIZE") == "0" {
+				return false
+			}
+		}
+		return true
+	}, testTimeout, 50*time.Millisecond, "a shard has no busy slot")
 }

@@ -77,8 +77,8 @@ func New(o Options) *Migrations {
 // Join sets the group, before other servers can ask. ctx ends when the server leaves it.
 func (h *Migrations) Join(ctx context.Context, node shards.Node) { h.ctx, h.node = ctx, node }
 
-// Tick makes the leader ask for the outcome of abandoned imports, trim, and take slots if it is to. The server calls it periodically, and soon
-// after each change of the record.
+// Tick makes the leader ask for the outcome of abandoned imports, trim, and take slots if it is to. The server calls it
+// periodically, and soon after each change of the record.
 func (h *Migrations) Tick() {
 	h.resolve()
 	h.trim()

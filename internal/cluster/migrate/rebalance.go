@@ -23,7 +23,6 @@ import (
 const (
 	rebalancePause = 5 * time.Second // between two looks at the loads
 	settlePause    = time.Second     // after a batch, until all shards know of it
-	rateWindow     = time.Minute     // for which the time of commands is counted at least
 
 	// A shard that differs from its part by more than beginAt percent begins to take slots, and ends within endAt percent.
 	beginAt = 10
@@ -54,8 +53,13 @@ func (h *Migrations) rebalance(now time.Time) {
 	r := &h.rebalancer
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.rates.sample(now, h.o.Node.Stats.Load())
-	if !set.Rebalance || !h.host.Leads() || r.working || now.Before(r.next) {
+	leads := h.host.Leads()
+	if leads {
+		r.rates.sample(now, h.o.Node.Stats.Load())
+	} else {
+		r.rates.forget()
+	}
+	if !set.Rebalance || !leads || r.working || now.Before(r.next) {
 		return
 	}
 	r.working = true
@@ -120,7 +124,7 @@ func (h *Migrations) takeSlots(by config.RebalanceBy) (wait time.Duration, err e
 	if err != nil || by != config.RebalanceTime {
 		return settlePause, err
 	}
-	return 2 * rateWindow, nil // until then the rates tell of the time before
+	return 2 * h.rateWindow(), nil // until then the rates tell of the time before
 }
 
 // take imports slots from a shard, and waits until they are here.
@@ -241,7 +245,7 @@ func sum(loads *[cluster.Slots]int64) (n int64) {
 var (
 	errNoMemoryCounts = errors.New("the memory of slots is not counted: CONFIG SET cluster-slot-stats-enabled mem")
 	errNoTimes        = errors.New("the time of commands is not counted: CONFIG SET cluster-slot-stats-enabled cpu")
-	errNoRates        = errors.New("the time of commands is not counted for long enough yet")
+	errNoRates        = errors.New("the time of commands is not measured for long enough yet")
 )
 
 // loads returns the loads of the slots that the shard serves.
@@ -259,7 +263,7 @@ func (h *Migrations) loads(by config.RebalanceBy) (loads *[cluster.Slots]int64, 
 	case config.RebalanceTime:
 		h.rebalancer.mu.Lock()
 		defer h.rebalancer.mu.Unlock()
-		return loads, h.rebalancer.rates.read(node.Stats.Load(), &own, loads)
+		return loads, h.rebalancer.rates.read(time.Now(), node.Stats.Load(), &own, loads)
 	default:
 		if by == config.RebalanceMemory && config.SlotStats(node.Counted.Load())&config.SlotMemory == 0 {
 			return nil, errNoMemoryCounts
@@ -299,42 +303,4 @@ func (h *Migrations) probe(o *cluster.Other) time.Duration {
 	g.Unlock()
 	_, _ = h.shards.AskShard(o, peers.Question{Ask: peers.AskNews}) // without an answer it is slow
 	return time.Since(began)
-}
-
-// rates are the times that commands have taken lately, by slot.
-type rates struct {
-	at     [2]time.Time // of samples; the second one is later
-	micros [2]*[cluster.Slots]int64
-}
-
-// sample keeps the counters every rateWindow. counters is nil if nothing is counted.
-func (r *rates) sample(now time.Time, counters *cluster.SlotStats) {
-	if counters == nil {
-		*r = rates{}
-		return
-	}
-	if now.Sub(r.at[1]) < rateWindow {
-		return
-	}
-	r.at[0], r.micros[0] = r.at[1], r.micros[1]
-	r.at[1], r.micros[1] = now, new([cluster.Slots]int64)
-	for slot := range counters {
-		r.micros[1][slot] = counters[slot].Micros.Load()
-	}
-}
-
-// read returns the microseconds since the older sample, which is one or two times rateWindow ago.
-func (r *rates) read(counters *cluster.SlotStats, own *cluster.SlotSet, loads *[cluster.Slots]int64) error {
-	switch {
-	case counters == nil:
-		return errNoTimes
-	case r.micros[0] == nil:
-		return errNoRates
-	}
-	for slot := range loads {
-		if own.Has(slot) {
-			loads[slot] = max(counters[slot].Micros.Load()-r.micros[0][slot], 0)
-		}
-	}
-	return nil
 }

@@ -48,6 +48,26 @@ func TestOnlyTheShardWithLeastTakesSlots(t *testing.T) {
 	}
 }
 
+// Times are sampled while somebody asks for them, and dropped afterwards.
+func TestRatesAreSampledWhenTheyAreWanted(t *testing.T) {
+	var r rates
+	var counters cluster.SlotStats
+	var own cluster.SlotSet
+	var loads [cluster.Slots]int64
+	begin := time.Unix(1_000_000, 0)
+	for i := range 5 {
+		r.sample(begin.Add(time.Duration(i)*rateWindow), &counters)
+		require.Nil(t, r.micros[1], "nobody has asked")
+	}
+	require.Equal(t, errNoRates, r.read(begin, &counters, &own, &loads))
+	for i := range int(wantedFor / rateWindow) {
+		r.sample(begin.Add(time.Duration(i)*rateWindow), &counters)
+		require.NotNil(t, r.micros[1])
+	}
+	r.sample(begin.Add(wantedFor), &counters)
+	require.Equal(t, [2]*[cluster.Slots]int64{}, r.micros)
+}
+
 // The load by time is that of the last one or two minutes.
 func TestRatesForget(t *testing.T) {
 	var r rates
@@ -59,10 +79,11 @@ func TestRatesForget(t *testing.T) {
 	read := func(want7, want8 int64, wantErr error) {
 		t.Helper()
 		var loads [cluster.Slots]int64
-		require.Equal(t, wantErr, r.read(&counters, &own, &loads))
+		require.Equal(t, wantErr, r.read(begin.Add(time.Hour), &counters, &own, &loads))
 		require.Equal(t, [3]int64{want7, want8}, [3]int64{loads[7], loads[8], loads[9]})
 	}
 	counters[7].Micros.Store(1000)
+	read(0, 0, errNoRates)
 	r.sample(begin, &counters)
 	read(0, 0, errNoRates)
 	r.sample(begin.Add(rateWindow/2), &counters)
@@ -78,7 +99,7 @@ func TestRatesForget(t *testing.T) {
 	r.sample(begin.Add(3*rateWindow), &counters)
 	read(0, 0, nil)
 	r.sample(begin.Add(4*rateWindow), nil)
-	require.Equal(t, errNoTimes, r.read(nil, &own, new([cluster.Slots]int64)))
+	require.Equal(t, errNoTimes, r.read(begin, nil, &own, new([cluster.Slots]int64)))
 	r.sample(begin.Add(5*rateWindow), &counters)
 	read(0, 0, errNoRates)
 }
