@@ -53,6 +53,28 @@ func TestShardsTakeSlotsByThemselves(t *testing.T) {
 	shares()
 }
 
+// A shard that does not answer neither gives nor takes, and the others share what they have.
+func TestShardsTakeSlotsWithoutOneThatDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	list := startShards(t, 3, 1, "cluster-rebalance-by=keys")
+	first, second, away := list[0].leader().client(), list[1].leader().client(), list[2].nodes[0]
+	const keys = 60
+	for n := range keys {
+		require.Equal(t, "+OK", first.do(fmt.Sprintf("SET {%s}%d v", cluster.TagOf(n*100), n)))
+	}
+	away.kill()
+	require.Equal(t, "+OK", second.do("CONFIG SET cluster-rebalance auto"))
+	first.waitFor("DBSIZE", fmt.Sprint(keys/2))
+	second.waitFor("DBSIZE", fmt.Sprint(keys/2))
+
+	away.settings = []string{"cluster-rebalance=auto"}
+	away.start()
+	third := away.client()
+	for _, c := range []*testClient{first, second, third} {
+		c.waitFor("DBSIZE", fmt.Sprint(keys/3))
+	}
+}
+
 // With cluster-rebalance-by time, the slots of one shard whose commands take long are shared with shards that have nothing to do.
 func TestShardsTakeBusySlots(t *testing.T) {
 	t.Parallel()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -14,11 +15,13 @@ import (
 	"github.com/atomredis/atomredis/internal/cluster/peers"
 	"github.com/atomredis/atomredis/internal/cluster/shards"
 	"github.com/atomredis/atomredis/internal/config"
+	"github.com/atomredis/atomredis/internal/wire/peer"
 )
 
 // With cluster-rebalance auto, shards take slots by themselves until each has its part. Every leader compares the loads of all
 // shards now and then. The one whose shard has least imports slots from the shard that has most, a batch at a time. So leaders
 // that see the same do not act at once. Those that see different loads for a moment move slots that the next batch may move back.
+// A shard that does not answer is left out: it neither gives nor takes, and the part of the others is that of what they have.
 
 const (
 	rebalancePause = 5 * time.Second // between two looks at the loads
@@ -35,13 +38,16 @@ const (
 
 // rebalancer is the state of cluster-rebalance auto.
 type rebalancer struct {
-	mu       sync.Mutex
-	working  bool      // a goroutine looks at the loads, or moves slots
-	next     time.Time // when to look again
-	rates    rates
+	mu      sync.Mutex // protects the fields up to rates
+	working bool       // a goroutine looks at the loads, or moves slots
+	next    time.Time  // when to look again
+	rates   rates
+
+	// Of the goroutine that works.
 	moving   string // the shard from which slots come; "" while nothing is to move
 	throttle balance.Throttle
-	problem  string // the last one that was logged
+	problem  string   // the last one that was logged
+	leftOut  []string // likewise, the shards that do not answer
 }
 
 // rebalance looks at the loads of all shards when it is time.
@@ -89,14 +95,15 @@ func (h *Migrations) rebalanceFails(err error) {
 func (h *Migrations) takeSlots(by config.RebalanceBy) (wait time.Duration, err error) {
 	r := &h.rebalancer
 	now := h.shards.Now()
-	if !quiet(now.Record) {
-		return settlePause, nil
+	if !quiet(now.Record, h.answering(now.Record)) {
+			return settlePause, nil
 	}
-	loads, err := h.allLoads(now.Record, by)
+	loads, silent, err := h.allLoads(now.Record, by)
 	if err != nil {
 		return rebalancePause, err
 	}
 	r.problem = ""
+	h.without(silent)
 	from, goal, ok := source(now.ID, loads, r.moving != "")
 	if !ok {
 		r.moving = ""
@@ -114,8 +121,8 @@ func (h *Migrations) takeSlots(by config.RebalanceBy) (wait time.Duration, err e
 		return rebalancePause, err
 	}
 	weight := func(slot int) int64 { return a.Loads[slot] }
-	theirs := now.Owners.SlotsOf(from)
-	batch := balance.Batch(slices.Collect(theirs.All()), weight, loads[from].n, loads[now.ID].n, goal, r.throttle.Size())
+	free := spare(now, o)
+	batch := balance.Batch(slices.Collect(free.All()), weight, loads[from].n, loads[now.ID].n, goal, r.throttle.Size())
 	if len(batch) == 0 {
 		r.moving = ""
 		return rebalancePause, nil
@@ -138,20 +145,59 @@ func (h *Migrations) take(from string, slots []int) error {
 	if err == nil {
 		err = h.AwaitImport(id)
 	}
-	if err == nil {
-		h.o.Log.Info("slots moved here, to balance the cluster", "from", from, "slots", len(slots), "took", time.Since(began))
+	if err != nil {
+		return err
 	}
-	return err
+	h.o.Log.Info("slots moved here, to balance the cluster", "from", from, "slots", len(slots), "took", time.Since(began))
+	return nil
 }
 
-// quiet reports whether no slots migrate, as far as the shard knows.
-func quiet(r *cluster.Record) bool {
+// answering returns a function that reports whether a shard answers and has a leader. It asks each shard once.
+func (h *Migrations) answering(r *cluster.Record) func(id string) bool {
+	known := map[string]bool{r.ID: true}
+	return func(id string) bool {
+		o := r.Other(id)
+		if _, asked := known[id]; !asked && o != nil {
+			a, err := h.shards.AskShard(o, peers.Question{Ask: peers.AskNews})
+			known[id] = err == nil && a.Leader != ""
+		}
+		return known[id]
+	}
+}
+
+// quiet reports whether no slots migrate between shards that answer, as far as the shard knows.
+func quiet(r *cluster.Record, answers func(id string) bool) bool {
+	exports := func(from string, list []cluster.Export) bool {
+		return slices.ContainsFunc(list, func(e cluster.Export) bool { return answers(from) && answers(e.To) })
+	}
 	for i := range r.Others {
-		if len(r.Others[i].Exports) > 0 {
+		if exports(r.Others[i].ID, r.Others[i].Exports) {
 			return false
 		}
 	}
-	return r.ID != "" && len(r.Others) > 0 && len(r.Exports)+len(r.Imports)+len(r.Trims) == 0
+	return r.ID != "" && len(r.Others) > 0 && len(r.Trims) == 0 && !exports(r.ID, r.Exports) &&
+		!slices.ContainsFunc(r.Imports, func(i cluster.Import) bool { return answers(i.From) })
+}
+
+// spare returns the slots of another shard that may move: those that do not migrate already, to or from a shard that does not answer.
+func spare(now *shards.State, o *cluster.Other) cluster.SlotSet {
+	free, busy := now.Owners.SlotsOf(o.ID), now.Record.Busy()
+	for _, e := range o.Exports {
+		exported := cluster.SetOf(e.Slots...)
+		busy = busy.Union(&exported)
+	}
+	return free.Without(&busy)
+}
+
+// without logs which shards are left out, when that changes.
+func (h *Migrations) without(silent map[string]error) {
+	ids := slices.Sorted(maps.Keys(silent))
+	if r := &h.rebalancer; !slices.Equal(ids, r.leftOut) {
+		r.leftOut = ids
+		for _, id := range ids {
+			h.o.Log.Warn("a shard does not answer: slots are rebalanced without it", "error", silent[id])
+		}
+	}
 }
 
 // load is what a shard has.
@@ -184,21 +230,27 @@ func source(own string, loads map[string]load, begun bool) (from string, goal fl
 	return from, goal, least && from != own && (loads[from].n > goal*(1+differs) || loads[own].n < goal*(1-differs))
 }
 
-// allLoads returns the loads of all shards by ID.
-func (h *Migrations) allLoads(r *cluster.Record, by config.RebalanceBy) (loads map[string]load, err error) {
+// allLoads returns the loads of the shards that answer, by ID. silent has an error for each of the others. err is that of this shard,
+// or of one that answers and does not know its load: it is not left out, because its leader can be told to count.
+func (h *Migrations) allLoads(r *cluster.Record, by config.RebalanceBy) (loads map[string]load, silent map[string]error, err error) {
 	own, err := h.loads(by)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	loads = map[string]load{r.ID: {float64(sum(own)), true}}
+	loads, silent = map[string]load{r.ID: {float64(sum(own)), true}}, map[string]error{}
 	for i := range r.Others {
-		a, err := h.askLoad(&r.Others[i], by, false)
-		if err != nil {
-			return nil, err
+		o := &r.Others[i]
+		a, err := h.askLoad(o, by, false)
+		if answer, ok := errors.AsType[*peer.Error](err); ok && answer.Code == "" {
+			return nil, nil, err
 		}
-		loads[a.Shard.ID] = load{float64(a.Load), a.Takes}
+		if err != nil {
+			silent[o.ID] = err
+			continue
+		}
+		loads[o.ID] = load{float64(a.Load), a.Takes}
 	}
-	return loads, nil
+	return loads, silent, nil
 }
 
 // askLoad asks the leader of another shard for its load, and perhaps for that of each of its slots.
@@ -221,8 +273,11 @@ func (h *Migrations) askLoad(o *cluster.Other, by config.RebalanceBy, slots bool
 // answerLoad answers peers.AskLoad.
 func (h *Migrations) answerLoad(q *peers.Question, a *peers.News) error {
 	by, ok := config.RebalanceByName(q.By)
-	if !ok {
+	switch {
+	case !ok:
 		return fmt.Errorf("unknown measure %q", q.By)
+	case !a.Leads:
+		return nil
 	}
 	loads, err := h.loads(by)
 	if err != nil {

@@ -48,6 +48,34 @@ func TestOnlyTheShardWithLeastTakesSlots(t *testing.T) {
 	}
 }
 
+// A shard waits while slots migrate, unless the other shard does not answer.
+func TestMigrationsWithShardsThatDoNotAnswerDoNotCount(t *testing.T) {
+	slots := []cluster.Range{{First: 1, Last: 2}}
+	others := func(exports ...cluster.Export) []cluster.Other {
+		return []cluster.Other{{ID: "b", Exports: exports}, {ID: "c"}, {ID: "d"}}
+	}
+	for name, test := range map[string]struct {
+		r      cluster.Record
+		silent string
+		want   bool
+	}{
+		"nothing moves":           {cluster.Record{ID: "a", Others: others()}, "", true},
+		"without a record":        {cluster.Record{Others: others()}, "", false},
+		"alone":                   {cluster.Record{ID: "a"}, "", false},
+		"others":                  {cluster.Record{ID: "a", Others: others(cluster.Export{To: "c", Slots: slots})}, "", false},
+		"from a silent one":       {cluster.Record{ID: "a", Others: others(cluster.Export{To: "c", Slots: slots})}, "b", true},
+		"to a silent one":         {cluster.Record{ID: "a", Others: others(cluster.Export{To: "c", Slots: slots})}, "c", true},
+		"another one is silent":   {cluster.Record{ID: "a", Others: others(cluster.Export{To: "c", Slots: slots})}, "d", false},
+		"import":                  {cluster.Record{ID: "a", Others: others(), Imports: []cluster.Import{{From: "b", Slots: slots}}}, "", false},
+		"import from a silent":    {cluster.Record{ID: "a", Others: others(), Imports: []cluster.Import{{From: "b", Slots: slots}}}, "b", true},
+		"export":                  {cluster.Record{ID: "a", Others: others(), Exports: []cluster.Export{{To: "b", Slots: slots}}}, "", false},
+		"export to a silent one":  {cluster.Record{ID: "a", Others: others(), Exports: []cluster.Export{{To: "b", Slots: slots}}}, "b", true},
+		"keys to be trimmed here": {cluster.Record{ID: "a", Others: others(), Trims: slots}, "", false},
+	} {
+		require.Equal(t, test.want, quiet(&test.r, func(id string) bool { return id != test.silent }), name)
+	}
+}
+
 // Times are sampled while somebody asks for them, and dropped afterwards.
 func TestRatesAreSampledWhenTheyAreWanted(t *testing.T) {
 	var r rates
