@@ -43,6 +43,13 @@ func TestShardsTakeSlotsByThemselves(t *testing.T) {
 		require.Equal(t, "+OK", c.do("CONFIG SET cluster-rebalance auto"))
 	}
 	shares()
+	require.Contains(t, clients[0].do("INFO cluster"), "\r\ncluster_rebalance:no\r\ncluster_rebalance_by:keys\r\ncluster_rebalance_state:off\r\n")
+	info := clients[1].do("INFO cluster")
+	require.Contains(t, info, "\r\ncluster_rebalance:auto\r\ncluster_rebalance_by:keys\r\ncluster_rebalance_state:")
+	require.Regexp(t, `\ncluster_rebalance_slots:[1-9]`, info)
+	require.Regexp(t, `\ncluster_rebalance_last_time:[1-9]`, info)
+	require.Contains(t, info, "\ncluster_rebalance_last_from:127.0.0.1:")
+	require.Regexp(t, `"keys" [1-9]`, clients[0].do("CLUSTER MIGRATION STATUS ALL"))
 	clients[1].waitFor("CLUSTER MIGRATION STATUS ALL", "completed")
 	clients[2].waitFor("CLUSTER MIGRATION STATUS ALL", "completed")
 
@@ -66,6 +73,7 @@ func TestShardsTakeSlotsWithoutOneThatDoesNotAnswer(t *testing.T) {
 	require.Equal(t, "+OK", second.do("CONFIG SET cluster-rebalance auto"))
 	first.waitFor("DBSIZE", fmt.Sprint(keys/2))
 	second.waitFor("DBSIZE", fmt.Sprint(keys/2))
+	require.Contains(t, second.do("INFO cluster"), "cluster_rebalance_left_out:1\r\n")
 
 	away.settings = []string{"cluster-rebalance=auto"}
 	away.start()

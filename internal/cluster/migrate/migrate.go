@@ -322,6 +322,7 @@ func (h *Migrations) Tasks() (list []cluster.MigrationTask) {
 	h.tasks.mu.Lock()
 	for _, t := range h.tasks.list {
 		list = append(list, t.t)
+		list[len(list)-1].Keys = t.copied.Load()
 	}
 	h.tasks.mu.Unlock()
 	names := map[string]string{}

@@ -38,10 +38,11 @@ const (
 
 // rebalancer is the state of cluster-rebalance auto.
 type rebalancer struct {
-	mu      sync.Mutex // protects the fields up to rates
+	mu      sync.Mutex // protects the fields up to shown
 	working bool       // a goroutine looks at the loads, or moves slots
 	next    time.Time  // when to look again
 	rates   rates
+	shown   rebalanced
 
 	// Of the goroutine that works.
 	moving   string // the shard from which slots come; "" while nothing is to move
@@ -84,6 +85,7 @@ func (h *Migrations) rebalance(now time.Time) {
 func (h *Migrations) rebalanceFails(err error) {
 	r := &h.rebalancer
 	r.moving = ""
+	h.show(func(s *rebalanced) { s.state, s.problem = rebalanceFailing, err })
 	if text := err.Error(); text != r.problem {
 		r.problem = text
 		h.o.Log.Warn("slots are not rebalanced", "error", text)
@@ -96,7 +98,8 @@ func (h *Migrations) takeSlots(by config.RebalanceBy) (wait time.Duration, err e
 	r := &h.rebalancer
 	now := h.shards.Now()
 	if !quiet(now.Record, h.answering(now.Record)) {
-			return settlePause, nil
+		h.show(func(s *rebalanced) { s.state, s.problem = rebalanceWaiting, nil })
+		return settlePause, nil
 	}
 	loads, silent, err := h.allLoads(now.Record, by)
 	if err != nil {
@@ -105,6 +108,10 @@ func (h *Migrations) takeSlots(by config.RebalanceBy) (wait time.Duration, err e
 	r.problem = ""
 	h.without(silent)
 	from, goal, ok := source(now.ID, loads, r.moving != "")
+	h.show(func(s *rebalanced) {
+		s.load, s.part, s.leftOut = int64(loads[now.ID].n), int64(goal), len(silent)
+		s.state, s.problem = rebalanceIdle, nil
+	})
 	if !ok {
 		r.moving = ""
 		return rebalancePause, nil
@@ -127,6 +134,7 @@ func (h *Migrations) takeSlots(by config.RebalanceBy) (wait time.Duration, err e
 		r.moving = ""
 		return rebalancePause, nil
 	}
+	h.show(func(s *rebalanced) { s.state, s.from, s.slots = rebalanceMoving, from, len(batch) })
 	err = r.throttle.During(h.ctx, probe, func() error { return h.take(from, batch) })
 	if err != nil || by != config.RebalanceTime {
 		return settlePause, err
@@ -149,6 +157,11 @@ func (h *Migrations) take(from string, slots []int) error {
 		return err
 	}
 	h.o.Log.Info("slots moved here, to balance the cluster", "from", from, "slots", len(slots), "took", time.Since(began))
+	h.show(func(s *rebalanced) {
+		s.batches++
+		s.moved += int64(len(slots))
+		s.last, s.state = time.Now(), rebalanceIdle
+	})
 	return nil
 }
 
