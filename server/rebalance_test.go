@@ -43,7 +43,8 @@ func TestShardsTakeSlotsByThemselves(t *testing.T) {
 		require.Equal(t, "+OK", c.do("CONFIG SET cluster-rebalance auto"))
 	}
 	shares()
-	require.Contains(t, clients[0].do("INFO cluster"), "\r\ncluster_rebalance:no\r\ncluster_rebalance_by:keys\r\ncluster_rebalance_state:off\r\n")
+	require.Contains(t, clients[0].do("INFO cluster"),
+		"\r\ncluster_rebalance:no\r\ncluster_rebalance_by:keys\r\ncluster_rebalance_state:off\r\n")
 	info := clients[1].do("INFO cluster")
 	require.Contains(t, info, "\r\ncluster_rebalance:auto\r\ncluster_rebalance_by:keys\r\ncluster_rebalance_state:")
 	require.Regexp(t, `\ncluster_rebalance_slots:[1-9]`, info)
