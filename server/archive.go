@@ -42,6 +42,7 @@ func (srv *Server) startArchive() {
 		},
 		Clock: srv.ks.Clock(), FS: srv.fs, Log: srv.log, Records: srv.records, Base: srv.exporter.RDBAt,
 		Group: srv.InGroup, Leads: func() bool { return !srv.group.following.Load() }, Lazy: srv.lazyJournal,
+		Witness: srv.config.Get().Raft.Witness,
 		Keep: func(lsn uint64) {
 			srv.archived.from.Store(lsn)
 			srv.retain(srv.config.Get())
@@ -67,10 +68,10 @@ func (srv *Server) followArchive() {
 	}
 }
 
-// retention returns what the journal keeps for readers of changes and for the archive.
+// retention returns what the journal keeps for readers of changes and for the archive. A witness's has nothing to archive.
 func (a *archived) retention(set *config.Settings) journal.Retention {
 	r := retention(set)
-	if set.Persistence.Archive != "" {
+	if set.Persistence.Archive != "" && !set.Raft.Witness {
 		r.From, r.FromBytes = a.from.Load(), int64(set.Persistence.ArchiveJournalLimit)
 	}
 	return r

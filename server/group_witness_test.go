@@ -2,15 +2,20 @@ package server
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/atomredis/atomredis/internal/archive"
+	"github.com/atomredis/atomredis/internal/archive/objects"
 	"github.com/atomredis/atomredis/internal/config"
 	"github.com/atomredis/atomredis/internal/replication/quorum"
 	"github.com/atomredis/atomredis/internal/testing/freeport"
+	"github.com/atomredis/atomredis/internal/testing/testseed"
+	"github.com/atomredis/atomredis/persist/disk"
 )
 
 // startWithWitness starts two servers with data and a witness, which comes first.
@@ -106,6 +111,85 @@ func TestAWitnessJoins(t *testing.T) {
 	require.Equal(t, quorum.Witness, g.member(n).Role)
 	require.NotContains(t, n.client().do("INFO keyspace"), "db0")
 	require.Eventually(t, func() bool { return g.leader().client().do("RAFT.CHECK") == "[]" }, testTimeout, 10*time.Millisecond)
+}
+
+// All three servers have the same archive: the two with data write to it in turn, and the witness neither archives nor keeps its log
+// for that.
+func TestAnArchiveOfAGroupWithAWitness(t *testing.T) {
+	t.Parallel()
+	r := testseed.Rand(t)
+	in := filepath.Join(t.TempDir(), "archive")
+	g, witness := startWithWitness(t, "archive="+in, "archive-interval=50ms", "archive-base-interval=60", "checkpoint-size=1mb",
+		"enable-debug-command=yes")
+	digest := func(of func() *Server) (digest string) {
+		require.Eventually(t, func() bool {
+			reply, err := do(t, of(), 0, "DEBUG", "DIGEST")
+			digest = reply.String()
+			return err == nil
+		}, testTimeout, 10*time.Millisecond, "the lead may move")
+		return digest
+	}
+	leads := func() *Server { return g.leader().Server }
+	digests, times := map[time.Time]string{}, []time.Time{}
+	written := func() {
+		for i := range 10 {
+			g.ask(fmt.Sprint("SET key:", r.IntN(30), " ", i, strings.Repeat("x", 50_000)))
+		}
+		require.Eventually(t, func() bool {
+			st := g.leader().archived.Status()
+			return st.State == archive.Running && st.LagBytes == 0
+		}, testTimeout, 10*time.Millisecond)
+		time.Sleep(2 * time.Millisecond) // the next change has another time
+		now := time.Now()
+		times, digests[now] = append(times, now), digest(leads)
+		time.Sleep(2 * time.Millisecond)
+	}
+	for range 2 {
+		leader := g.settled()
+		written()
+		leader.kill() // the other one has what is not archived yet
+		require.NotSame(t, witness, g.leader())
+		g.ask("SET alone yes")
+		leader.start()
+		g.settled()
+		written()
+		witness.kill()
+		g.ask("SET without yes")
+		witness.dir = t.TempDir()
+		witness.start()
+		g.becomes(witness, quorum.Witness)
+		written()
+		var other *groupNode
+		for _, n := range g.followers() {
+			if n != witness {
+				other = n
+			}
+		}
+		g.handOver(g.leader(), other)
+		written()
+	}
+	g.ask("SET last 1")
+	written()
+
+	require.Equal(t, archive.Witness, witness.archived.Status().State)
+	require.Contains(t, witness.client().do("INFO persistence"), "archive_state:witness")
+	require.Zero(t, witness.archived.retention(witness.config.Get()).FromBytes)
+	require.Equal(t, "+OK", witness.client().do("CONFIG SET archive-interval 1"))
+	for _, n := range g.nodes {
+		require.Zero(t, n.archived.Status().Gaps)
+	}
+	store, err := objects.Open(disk.System, in)
+	require.NoError(t, err)
+	chains, err := objects.Check(t.Context(), store, nil)
+	require.NoError(t, err)
+	require.Len(t, chains, 1)
+	require.Empty(t, chains[0].Problems)
+	for _, at := range times[:len(times)-1] {
+		got, _, err := backTo(t, in, at)
+		require.NoError(t, err)
+		require.Equal(t, digests[at], digest(func() *Server { return got.Server }))
+		require.NoError(t, got.Close())
+	}
 }
 
 // A directory without data is not used for a server with data, nor the other way round.

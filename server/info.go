@@ -366,7 +366,11 @@ func infoStats(b *servercommands.InfoText, c *command.Ctx) {
 }
 
 func infoCluster(b *servercommands.InfoText, c *command.Ctx) {
-	b.Flag("cluster_enabled", serverOf(c).cluster != nil)
+	srv := serverOf(c)
+	b.Flag("cluster_enabled", srv.cluster != nil)
+	if srv.cluster != nil && srv.migrations != nil {
+		srv.migrations.Info(b.Text, b.Number)
+	}
 }
 
 func infoKeyspace(b *servercommands.InfoText, c *command.Ctx) {

@@ -443,6 +443,10 @@ func TestGroup(t *testing.T) {
 	b.has("main dl", "3 of 3")
 	b.has("main table td", raft[0], client[1], raft[2], "leader", "follower", "yes", "B")
 	b.has("main table td", "0–16383", "16\u202f384", "3 of 3")
+	b.has("main dl", "cluster-rebalance", "no")
+	b.has("main table td", "none has moved")
+	do(t, first, "CONFIG SET cluster-rebalance auto cluster-rebalance-by keys")
+	b.has("main dl", "auto", "keys", "0 slots in 0 batches")
 
 	role := func(server, want string) {
 		t.Helper()
@@ -501,6 +505,8 @@ func TestGroup(t *testing.T) {
 	b.has("main table td", raft[0], "0–16383")
 	require.NotContains(t, b.text("main"), "remove")
 	require.NotContains(t, b.text("main"), "add the server")
+	require.Contains(t, b.text("main"), "cluster-rebalance")
+	require.NotContains(t, b.text("main"), "Slots that move")
 }
 
 func TestValuesOfEveryType(t *testing.T) {

@@ -228,5 +228,8 @@ func (c *Client) Admitted() bool { return c.s.Admitted() }
 // the peer's connection and the client.
 func (c *Client) Done() <-chan struct{} { return c.s.Done() }
 
+// Undone reports whether the client has ended with ErrUndone, and was not killed.
+func (c *Client) Undone() bool { return c.s.Undone() }
+
 // Close ends the client. A waiting command takes nothing and ends with ErrClosed; a running command ends first.
 func (c *Client) Close() { c.s.Release() }

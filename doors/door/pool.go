@@ -55,6 +55,14 @@ func (p *Pool) Put(c *Client) {
 	}
 }
 
+// Drop ends a client instead of giving it back. The others go on.
+func (p *Pool) Drop(c *Client) {
+	c.Close()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.made--
+}
+
 // Permitted is Client.Permitted with one of the clients.
 func (p *Pool) Permitted(args ...any) error {
 	c, err := p.Get()

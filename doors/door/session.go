@@ -48,6 +48,8 @@ type Session interface {
 	SetUnobserved(yes bool)
 	// Done is closed when the session was released, or when the server has ended it or is about to.
 	Done() <-chan struct{}
+	// Undone reports whether the server has ended the session for the reason of ErrUndone, and for no other.
+	Undone() bool
 	// Release ends the session. A command that another goroutine waits for ends with ErrClosed.
 	Release()
 }
@@ -59,6 +61,9 @@ var (
 	ErrClosed = errors.New("the server is closed")
 	// ErrKilled says that the server has ended the session: CLIENT KILL, a change of its user, or ErrSlow.
 	ErrKilled = errors.New("the server has ended the session")
+	// ErrUndone says that the server has lost the lead of its group: changes that the session's commands made or saw may have been
+	// undone, and the session has ended. It wraps ErrKilled.
+	ErrUndone = fmt.Errorf("%w: it has lost the lead of its group, and what the command did or saw may be undone", ErrKilled)
 	// ErrSlow says that more messages waited for the session than client-output-buffer-limit allows. It wraps
 	// ErrKilled.
 	ErrSlow = fmt.Errorf("%w: too many messages waited for it", ErrKilled)

@@ -217,6 +217,14 @@ var fields = map[string]metric{
 	"used_cpu_user_children": counter("redis_cpu_user_children_seconds_total", "Processor time of children in user mode."),
 
 	"cluster_enabled": gauge("redis_cluster_enabled", "The server is a node of a cluster."),
+	"cluster_rebalance_load": gauge("atomredis_cluster_rebalance_load",
+		"What the shard had when shards were compared last, in units of cluster-rebalance-by."),
+	"cluster_rebalance_part":     gauge("atomredis_cluster_rebalance_part", "What each shard is to have, in the same units."),
+	"cluster_rebalance_left_out": gauge("atomredis_cluster_rebalance_left_out", "Shards that did not answer then."),
+	"cluster_rebalance_batches":  counter("atomredis_cluster_rebalance_batches_total", "Batches of slots that the shard has taken."),
+	"cluster_rebalance_slots":    counter("atomredis_cluster_rebalance_slots_total", "Slots in these batches."),
+	"cluster_rebalance_last_time": gauge("atomredis_cluster_rebalance_last_timestamp_seconds",
+		"When the last batch was complete; 0 without one."),
 }
 
 // flag is a metric that is 1 if a field has a value.

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis"
+	"github.com/atomredis/atomredis/internal/testing/freeport"
 )
 
 // untold matches the numbers of INFO that are not metrics: constants of atomredis, and duplicates of other fields.
@@ -25,7 +26,7 @@ var untold = regexp.MustCompile(`^(` + strings.Join([]string{
 	"instantaneous_(input|output|eventloop)_.*", "current_eviction_exceeded_time", "expired_stale_perc",
 	"expired_time_cap_reached_count", "expire_cycle_cpu_milliseconds", "latest_fork_usec", "total_forks", "migrate_cached_sockets",
 	"slave_expires_tracked_keys", "total_active_defrag_time", "current_active_defrag_time", "dump_payload_sanitizations",
-	"second_repl_offset", "used_cpu_.*_main_thread", "search_.*",
+	"cluster_rebalance_last_slots", "second_repl_offset", "used_cpu_.*_main_thread", "search_.*",
 }, "|") + `)$`)
 
 func TestEveryNumberOfInfoIsAMetric(t *testing.T) {
@@ -37,8 +38,17 @@ func TestEveryNumberOfInfoIsAMetric(t *testing.T) {
 	require.NoError(t, err)
 	text, err := reply.Text()
 	require.NoError(t, err)
+	raft := freeport.Addr(t)
+	shard, err := atomredis.Open(atomredis.Options{Dir: t.TempDir(), Config: map[string]string{"raft-addr": raft, "raft-peers": raft,
+		"cluster-enabled": "yes"}})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, shard.Close()) }()
+	reply, err = shard.Do(t.Context(), "INFO", "cluster")
+	require.NoError(t, err)
+	clustered, err := reply.Text()
+	require.NoError(t, err)
 	seen := map[string]bool{}
-	for _, f := range fieldsOf(text) {
+	for _, f := range append(fieldsOf(text), fieldsOf(clustered)...) {
 		seen[f.name] = true
 		if _, err := strconv.ParseFloat(f.value, 64); err != nil || f.section == "Door_http" {
 			continue

@@ -38,6 +38,8 @@ type Options struct {
 	// Group reports whether the server belongs to a group, and Leads whether it is the one that archives: the leader.
 	Group func() bool
 	Leads func() bool
+	// Witness says that the server is a witness of its group: it has no data, and its journal has none.
+	Witness bool
 	// Lazy reports whether nobody syncs the journal for long (appendfsync no). Then the archiver does.
 	Lazy func() bool
 	// Keep is called when the journal is needed only from another LSN on.
@@ -56,6 +58,7 @@ const (
 	Following State = "following" // the leader of the group archives
 	Waiting   State = "waiting"   // another server writes to the archive
 	Failing   State = "failing"   // the last upload has failed, and is repeated
+	Witness   State = "witness"   // the server has no data; the others of its group archive
 )
 
 // Status is the visible state of an Archiver.
@@ -145,10 +148,13 @@ var registered Implementation
 // Register sets the program's implementation. Its package calls it in an init function.
 func Register(i Implementation) { registered = i }
 
-// New returns an Archiver; in a program without archives it does nothing.
+// New returns an Archiver; in a program without archives, and at a witness, it does nothing.
 func New(o Options) Archiver {
-	if registered.New == nil {
+	switch {
+	case registered.New == nil:
 		return none{}
+	case o.Witness:
+		return witness{none{}, o}
 	}
 	return registered.New(o)
 }
@@ -161,6 +167,30 @@ func (none) Changed()       {}
 func (none) Stop()          {}
 func (none) Close()         {}
 func (none) Status() Status { return Status{State: Off} }
+
+// witness is the Archiver of a witness, which neither reads nor writes the archive, but says so.
+type witness struct {
+	none
+	o Options
+}
+
+// Start implements Archiver.
+func (w witness) Start() {
+	if w.o.Settings().URL != "" {
+		w.o.Log.Info("a witness has no data to archive; the other servers of the group archive theirs")
+	}
+}
+
+// Changed implements Archiver.
+func (w witness) Changed() { w.Start() }
+
+// Status implements Archiver.
+func (w witness) Status() Status {
+	if w.o.Settings().URL == "" {
+		return w.none.Status()
+	}
+	return Status{State: Witness}
+}
 
 // Check returns an error if a URL does not name an archive.
 func Check(url string) error {

@@ -43,6 +43,8 @@ type MigrationTask struct {
 	// Created, Started and Ended are the times of these events; Ended is zero before the end.
 	Created, Started, Ended time.Time
 	Paused                  time.Duration // for how long commands waited
+	// Keys is how often a key was copied: one that changes meanwhile is copied again.
+	Keys int64
 }
 
 // Errors of changes of slots.

@@ -3,6 +3,7 @@ package session
 import (
 	"slices"
 
+	"github.com/atomredis/atomredis/doors/door"
 	"github.com/atomredis/atomredis/internal/command"
 )
 
@@ -89,7 +90,7 @@ func (s *Session) delayOutput() {
 	before, n, changes := d.seen, s.out.Len(), s.guard.Changes()
 	if epoch := s.shared.Storage.Epoch(); epoch != d.epoch {
 		if d.epoch = epoch; n > 0 {
-			s.Abort() // changes that were seen or made since may have been undone
+			s.undone()
 			return
 		}
 	}
@@ -109,6 +110,12 @@ func (s *Session) delayOutput() {
 	}
 }
 
+// undone aborts the session: changes that its commands made or saw may have been undone.
+func (s *Session) undone() {
+	s.Abort()
+	s.why = door.ErrUndone
+}
+
 // Sendable returns how much of the output may be sent now. The transport asks again when Recheck is called. If the
 // waiting output can never be sent, because the journal has failed, the session ends.
 func (s *Session) Sendable() int {
@@ -117,7 +124,7 @@ func (s *Session) Sendable() int {
 		told := st.Told()
 		// Lost must be called after Told is read: when changes are undone, Told moves beyond them.
 		if slices.ContainsFunc(d.waits, func(w delayed) bool { return st.Lost(w.lsn) }) {
-			s.Abort()
+			s.undone()
 			return 0
 		}
 		d.release(told)

@@ -197,6 +197,13 @@ func (d *Direct) wake() {
 // Done implements door.Session.
 func (d *Direct) Done() <-chan struct{} { return d.finished.wait() }
 
+// Undone implements door.Session.
+func (d *Direct) Undone() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.session.why == door.ErrUndone && !d.session.dying()
+}
+
 // SetUnobserved implements door.Session.
 func (d *Direct) SetUnobserved(yes bool) {
 	d.mu.Lock()

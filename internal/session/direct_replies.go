@@ -101,7 +101,7 @@ func (d *Direct) Settle(position uint64) (settled uint64, err error) {
 			if d.ended {
 				return 0, door.ErrClosed
 			}
-			d.session.Abort()
+			d.session.undone() // failure says so if the journal has failed
 			return 0, d.failure()
 		}
 		if settled >= position {

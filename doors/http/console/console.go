@@ -172,7 +172,7 @@ func refuse(w http.ResponseWriter, err error) {
 	case "ERR":
 		code = http.StatusBadRequest
 	}
-	if errors.Is(err, door.ErrKilled) {
+	if errors.Is(err, door.ErrKilled) && !errors.Is(err, door.ErrUndone) {
 		code = http.StatusUnauthorized
 	}
 	respond(w, code, map[string]string{"error": err.Error()})

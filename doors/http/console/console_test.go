@@ -291,7 +291,7 @@ func TestTheGroupIsSampled(t *testing.T) {
 	b.ask("session", object{})
 	events := b.listen("topic=systems&topic=group")
 	for _, want := range []string{`"group"`, `"status":{"map":["addr","` + addr + `","state","leader"`,
-		`"shards":[{"map":["slots",[0,16383]`} {
+		`"shards":[{"map":["slots",[0,16383]`, "cluster_rebalance:no"} {
 		require.Eventually(t, func() bool {
 			_, data := events.next()
 			return strings.Contains(data, want)

@@ -116,7 +116,7 @@ func inGroup(ctx context.Context, c *door.Client) (belongs, clustered bool, err 
 	return bytes.Contains(info, []byte("\nraft_state:")), bytes.Contains(info, []byte("\ncluster_enabled:1")), nil
 }
 
-// sampleGroup samples the server's group, and in cluster mode the shards.
+// sampleGroup samples the server's group, and in cluster mode the shards and whether they take slots by themselves.
 func sampleGroup(ctx context.Context, c *door.Client) (sample, error) {
 	_, clustered, err := inGroup(ctx, c)
 	if err != nil {
@@ -124,7 +124,7 @@ func sampleGroup(ctx context.Context, c *door.Client) (sample, error) {
 	}
 	commands := []string{"status", "RAFT.STATUS"}
 	if clustered {
-		commands = append(commands, "shards", "CLUSTER SHARDS")
+		commands = append(commands, "shards", "CLUSTER SHARDS", "cluster", "INFO cluster")
 	}
 	return of(commands...)()(ctx, c)
 }

@@ -48,7 +48,7 @@ func (s *session) with(ctx context.Context, db int, fn func(c *door.Client) erro
 	if err != nil {
 		return err
 	}
-	defer s.pool.Put(c)
+	defer s.put(c)
 	s.mu.Lock()
 	chosen := s.dbs[c] // 0 for a new client
 	s.mu.Unlock()
@@ -61,6 +61,18 @@ func (s *session) with(ctx context.Context, db int, fn func(c *door.Client) erro
 		s.mu.Unlock()
 	}
 	return fn(c)
+}
+
+// put gives a client back. One that has ended because the server lost the lead is replaced: the page shows the error and goes on.
+func (s *session) put(c *door.Client) {
+	if !c.Undone() {
+		s.pool.Put(c)
+		return
+	}
+	s.mu.Lock()
+	delete(s.dbs, c)
+	s.mu.Unlock()
+	s.pool.Drop(c)
 }
 
 // sessions has all sessions of a console.

@@ -373,6 +373,9 @@ func (s *exporting) send(db int, key string) error {
 	if err != nil {
 		return err
 	}
+	if f.hasState() {
+		s.task.copied.Add(1)
+	}
 	return f.send(s.c)
 }
 

@@ -258,6 +258,7 @@ func (t *importTask) put(ctx context.Context, f *frame) error {
 		}
 		return nil
 	}
+	t.task.copied.Add(1)
 	e := rdb.Create(&guard, f.db, f.key, value)
 	guard.SetDeadline(e, f.deadline)
 	blessed := f.kind == frameBlessed

@@ -1,8 +1,19 @@
 package migrate
 
-import "github.com/atomredis/atomredis/engine"
+import (
+	"time"
 
-// State that only tests of the server wait for.
+	"github.com/atomredis/atomredis/engine"
+)
+
+// State that only tests of the server need.
+
+// SetRateWindow sets for how long the time of commands is counted at least.
+func (h *Migrations) SetRateWindow(d time.Duration) {
+	h.rebalancer.mu.Lock()
+	defer h.rebalancer.mu.Unlock()
+	h.rebalancer.rates.window = d
+}
 
 // Promised reports whether the source of an import may export the slots, so that their keys must stay here.
 func (h *Migrations) Promised(task string) bool {

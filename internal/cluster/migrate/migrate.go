@@ -77,8 +77,8 @@ func New(o Options) *Migrations {
 // Join sets the group, before other servers can ask. ctx ends when the server leaves it.
 func (h *Migrations) Join(ctx context.Context, node shards.Node) { h.ctx, h.node = ctx, node }
 
-// Tick makes the leader ask for the outcome of abandoned imports, trim, and take slots if it is to. The server calls it periodically, and soon
-// after each change of the record.
+// Tick makes the leader ask for the outcome of abandoned imports, trim, and take slots if it is to. The server calls it
+// periodically, and soon after each change of the record.
 func (h *Migrations) Tick() {
 	h.resolve()
 	h.trim()
@@ -322,6 +322,7 @@ func (h *Migrations) Tasks() (list []cluster.MigrationTask) {
 	h.tasks.mu.Lock()
 	for _, t := range h.tasks.list {
 		list = append(list, t.t)
+		list[len(list)-1].Keys = t.copied.Load()
 	}
 	h.tasks.mu.Unlock()
 	names := map[string]string{}

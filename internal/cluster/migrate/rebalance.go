@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -14,16 +15,17 @@ import (
 	"github.com/atomredis/atomredis/internal/cluster/peers"
 	"github.com/atomredis/atomredis/internal/cluster/shards"
 	"github.com/atomredis/atomredis/internal/config"
+	"github.com/atomredis/atomredis/internal/wire/peer"
 )
 
 // With cluster-rebalance auto, shards take slots by themselves until each has its part. Every leader compares the loads of all
 // shards now and then. The one whose shard has least imports slots from the shard that has most, a batch at a time. So leaders
 // that see the same do not act at once. Those that see different loads for a moment move slots that the next batch may move back.
+// A shard that does not answer is left out: it neither gives nor takes, and the part of the others is that of what they have.
 
 const (
 	rebalancePause = 5 * time.Second // between two looks at the loads
 	settlePause    = time.Second     // after a batch, until all shards know of it
-	rateWindow     = time.Minute     // for which the time of commands is counted at least
 
 	// A shard that differs from its part by more than beginAt percent begins to take slots, and ends within endAt percent.
 	beginAt = 10
@@ -36,13 +38,17 @@ const (
 
 // rebalancer is the state of cluster-rebalance auto.
 type rebalancer struct {
-	mu       sync.Mutex
-	working  bool      // a goroutine looks at the loads, or moves slots
-	next     time.Time // when to look again
-	rates    rates
+	mu      sync.Mutex // protects the fields up to shown
+	working bool       // a goroutine looks at the loads, or moves slots
+	next    time.Time  // when to look again
+	rates   rates
+	shown   rebalanced
+
+	// Of the goroutine that works.
 	moving   string // the shard from which slots come; "" while nothing is to move
 	throttle balance.Throttle
-	problem  string // the last one that was logged
+	problem  string   // the last one that was logged
+	leftOut  []string // likewise, the shards that do not answer
 }
 
 // rebalance looks at the loads of all shards when it is time.
@@ -54,8 +60,13 @@ func (h *Migrations) rebalance(now time.Time) {
 	r := &h.rebalancer
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.rates.sample(now, h.o.Node.Stats.Load())
-	if !set.Rebalance || !h.host.Leads() || r.working || now.Before(r.next) {
+	leads := h.host.Leads()
+	if leads {
+		r.rates.sample(now, h.o.Node.Stats.Load())
+	} else {
+		r.rates.forget()
+	}
+	if !set.Rebalance || !leads || r.working || now.Before(r.next) {
 		return
 	}
 	r.working = true
@@ -74,6 +85,7 @@ func (h *Migrations) rebalance(now time.Time) {
 func (h *Migrations) rebalanceFails(err error) {
 	r := &h.rebalancer
 	r.moving = ""
+	h.show(func(s *rebalanced) { s.state, s.problem = rebalanceFailing, err })
 	if text := err.Error(); text != r.problem {
 		r.problem = text
 		h.o.Log.Warn("slots are not rebalanced", "error", text)
@@ -85,15 +97,21 @@ func (h *Migrations) rebalanceFails(err error) {
 func (h *Migrations) takeSlots(by config.RebalanceBy) (wait time.Duration, err error) {
 	r := &h.rebalancer
 	now := h.shards.Now()
-	if !quiet(now.Record) {
+	if !quiet(now.Record, h.answering(now.Record)) {
+		h.show(func(s *rebalanced) { s.state, s.problem = rebalanceWaiting, nil })
 		return settlePause, nil
 	}
-	loads, err := h.allLoads(now.Record, by)
+	loads, silent, err := h.allLoads(now.Record, by)
 	if err != nil {
 		return rebalancePause, err
 	}
 	r.problem = ""
+	h.without(silent)
 	from, goal, ok := source(now.ID, loads, r.moving != "")
+	h.show(func(s *rebalanced) {
+		s.load, s.part, s.leftOut = int64(loads[now.ID].n), int64(goal), len(silent)
+		s.state, s.problem = rebalanceIdle, nil
+	})
 	if !ok {
 		r.moving = ""
 		return rebalancePause, nil
@@ -110,17 +128,18 @@ func (h *Migrations) takeSlots(by config.RebalanceBy) (wait time.Duration, err e
 		return rebalancePause, err
 	}
 	weight := func(slot int) int64 { return a.Loads[slot] }
-	theirs := now.Owners.SlotsOf(from)
-	batch := balance.Batch(slices.Collect(theirs.All()), weight, loads[from].n, loads[now.ID].n, goal, r.throttle.Size())
+	free := spare(now, o)
+	batch := balance.Batch(slices.Collect(free.All()), weight, loads[from].n, loads[now.ID].n, goal, r.throttle.Size())
 	if len(batch) == 0 {
 		r.moving = ""
 		return rebalancePause, nil
 	}
+	h.show(func(s *rebalanced) { s.state, s.from, s.slots = rebalanceMoving, from, len(batch) })
 	err = r.throttle.During(h.ctx, probe, func() error { return h.take(from, batch) })
 	if err != nil || by != config.RebalanceTime {
 		return settlePause, err
 	}
-	return 2 * rateWindow, nil // until then the rates tell of the time before
+	return 2 * h.rateWindow(), nil // until then the rates tell of the time before
 }
 
 // take imports slots from a shard, and waits until they are here.
@@ -134,20 +153,64 @@ func (h *Migrations) take(from string, slots []int) error {
 	if err == nil {
 		err = h.AwaitImport(id)
 	}
-	if err == nil {
-		h.o.Log.Info("slots moved here, to balance the cluster", "from", from, "slots", len(slots), "took", time.Since(began))
+	if err != nil {
+		return err
 	}
-	return err
+	h.o.Log.Info("slots moved here, to balance the cluster", "from", from, "slots", len(slots), "took", time.Since(began))
+	h.show(func(s *rebalanced) {
+		s.batches++
+		s.moved += int64(len(slots))
+		s.last, s.state = time.Now(), rebalanceIdle
+	})
+	return nil
 }
 
-// quiet reports whether no slots migrate, as far as the shard knows.
-func quiet(r *cluster.Record) bool {
+// answering returns a function that reports whether a shard answers and has a leader. It asks each shard once.
+func (h *Migrations) answering(r *cluster.Record) func(id string) bool {
+	known := map[string]bool{r.ID: true}
+	return func(id string) bool {
+		o := r.Other(id)
+		if _, asked := known[id]; !asked && o != nil {
+			a, err := h.shards.AskShard(o, peers.Question{Ask: peers.AskNews})
+			known[id] = err == nil && a.Leader != ""
+		}
+		return known[id]
+	}
+}
+
+// quiet reports whether no slots migrate between shards that answer, as far as the shard knows.
+func quiet(r *cluster.Record, answers func(id string) bool) bool {
+	exports := func(from string, list []cluster.Export) bool {
+		return slices.ContainsFunc(list, func(e cluster.Export) bool { return answers(from) && answers(e.To) })
+	}
 	for i := range r.Others {
-		if len(r.Others[i].Exports) > 0 {
+		if exports(r.Others[i].ID, r.Others[i].Exports) {
 			return false
 		}
 	}
-	return r.ID != "" && len(r.Others) > 0 && len(r.Exports)+len(r.Imports)+len(r.Trims) == 0
+	return r.ID != "" && len(r.Others) > 0 && len(r.Trims) == 0 && !exports(r.ID, r.Exports) &&
+		!slices.ContainsFunc(r.Imports, func(i cluster.Import) bool { return answers(i.From) })
+}
+
+// spare returns the slots of another shard that may move: those that do not migrate already, to or from a shard that does not answer.
+func spare(now *shards.State, o *cluster.Other) cluster.SlotSet {
+	free, busy := now.Owners.SlotsOf(o.ID), now.Record.Busy()
+	for _, e := range o.Exports {
+		exported := cluster.SetOf(e.Slots...)
+		busy = busy.Union(&exported)
+	}
+	return free.Without(&busy)
+}
+
+// without logs which shards are left out, when that changes.
+func (h *Migrations) without(silent map[string]error) {
+	ids := slices.Sorted(maps.Keys(silent))
+	if r := &h.rebalancer; !slices.Equal(ids, r.leftOut) {
+		r.leftOut = ids
+		for _, id := range ids {
+			h.o.Log.Warn("a shard does not answer: slots are rebalanced without it", "error", silent[id])
+		}
+	}
 }
 
 // load is what a shard has.
@@ -180,21 +243,27 @@ func source(own string, loads map[string]load, begun bool) (from string, goal fl
 	return from, goal, least && from != own && (loads[from].n > goal*(1+differs) || loads[own].n < goal*(1-differs))
 }
 
-// allLoads returns the loads of all shards by ID.
-func (h *Migrations) allLoads(r *cluster.Record, by config.RebalanceBy) (loads map[string]load, err error) {
+// allLoads returns the loads of the shards that answer, by ID. silent has an error for each of the others. err is that of this shard,
+// or of one that answers and does not know its load: it is not left out, because its leader can be told to count.
+func (h *Migrations) allLoads(r *cluster.Record, by config.RebalanceBy) (loads map[string]load, silent map[string]error, err error) {
 	own, err := h.loads(by)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	loads = map[string]load{r.ID: {float64(sum(own)), true}}
+	loads, silent = map[string]load{r.ID: {float64(sum(own)), true}}, map[string]error{}
 	for i := range r.Others {
-		a, err := h.askLoad(&r.Others[i], by, false)
-		if err != nil {
-			return nil, err
+		o := &r.Others[i]
+		a, err := h.askLoad(o, by, false)
+		if answer, ok := errors.AsType[*peer.Error](err); ok && answer.Code == "" {
+			return nil, nil, err
 		}
-		loads[a.Shard.ID] = load{float64(a.Load), a.Takes}
+		if err != nil {
+			silent[o.ID] = err
+			continue
+		}
+		loads[o.ID] = load{float64(a.Load), a.Takes}
 	}
-	return loads, nil
+	return loads, silent, nil
 }
 
 // askLoad asks the leader of another shard for its load, and perhaps for that of each of its slots.
@@ -217,8 +286,11 @@ func (h *Migrations) askLoad(o *cluster.Other, by config.RebalanceBy, slots bool
 // answerLoad answers peers.AskLoad.
 func (h *Migrations) answerLoad(q *peers.Question, a *peers.News) error {
 	by, ok := config.RebalanceByName(q.By)
-	if !ok {
+	switch {
+	case !ok:
 		return fmt.Errorf("unknown measure %q", q.By)
+	case !a.Leads:
+		return nil
 	}
 	loads, err := h.loads(by)
 	if err != nil {
@@ -241,7 +313,7 @@ func sum(loads *[cluster.Slots]int64) (n int64) {
 var (
 	errNoMemoryCounts = errors.New("the memory of slots is not counted: CONFIG SET cluster-slot-stats-enabled mem")
 	errNoTimes        = errors.New("the time of commands is not counted: CONFIG SET cluster-slot-stats-enabled cpu")
-	errNoRates        = errors.New("the time of commands is not counted for long enough yet")
+	errNoRates        = errors.New("the time of commands is not measured for long enough yet")
 )
 
 // loads returns the loads of the slots that the shard serves.
@@ -259,7 +331,7 @@ func (h *Migrations) loads(by config.RebalanceBy) (loads *[cluster.Slots]int64, 
 	case config.RebalanceTime:
 		h.rebalancer.mu.Lock()
 		defer h.rebalancer.mu.Unlock()
-		return loads, h.rebalancer.rates.read(node.Stats.Load(), &own, loads)
+		return loads, h.rebalancer.rates.read(time.Now(), node.Stats.Load(), &own, loads)
 	default:
 		if by == config.RebalanceMemory && config.SlotStats(node.Counted.Load())&config.SlotMemory == 0 {
 			return nil, errNoMemoryCounts
@@ -299,42 +371,4 @@ func (h *Migrations) probe(o *cluster.Other) time.Duration {
 	g.Unlock()
 	_, _ = h.shards.AskShard(o, peers.Question{Ask: peers.AskNews}) // without an answer it is slow
 	return time.Since(began)
-}
-
-// rates are the times that commands have taken lately, by slot.
-type rates struct {
-	at     [2]time.Time // of samples; the second one is later
-	micros [2]*[cluster.Slots]int64
-}
-
-// sample keeps the counters every rateWindow. counters is nil if nothing is counted.
-func (r *rates) sample(now time.Time, counters *cluster.SlotStats) {
-	if counters == nil {
-		*r = rates{}
-		return
-	}
-	if now.Sub(r.at[1]) < rateWindow {
-		return
-	}
-	r.at[0], r.micros[0] = r.at[1], r.micros[1]
-	r.at[1], r.micros[1] = now, new([cluster.Slots]int64)
-	for slot := range counters {
-		r.micros[1][slot] = counters[slot].Micros.Load()
-	}
-}
-
-// read returns the microseconds since the older sample, which is one or two times rateWindow ago.
-func (r *rates) read(counters *cluster.SlotStats, own *cluster.SlotSet, loads *[cluster.Slots]int64) error {
-	switch {
-	case counters == nil:
-		return errNoTimes
-	case r.micros[0] == nil:
-		return errNoRates
-	}
-	for slot := range loads {
-		if own.Has(slot) {
-			loads[slot] = max(counters[slot].Micros.Load()-r.micros[0][slot], 0)
-		}
-	}
-	return nil
 }

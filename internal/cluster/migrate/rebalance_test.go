@@ -48,6 +48,54 @@ func TestOnlyTheShardWithLeastTakesSlots(t *testing.T) {
 	}
 }
 
+// A shard waits while slots migrate, unless the other shard does not answer.
+func TestMigrationsWithShardsThatDoNotAnswerDoNotCount(t *testing.T) {
+	slots := []cluster.Range{{First: 1, Last: 2}}
+	others := func(exports ...cluster.Export) []cluster.Other {
+		return []cluster.Other{{ID: "b", Exports: exports}, {ID: "c"}, {ID: "d"}}
+	}
+	for name, test := range map[string]struct {
+		r      cluster.Record
+		silent string
+		want   bool
+	}{
+		"nothing moves":           {cluster.Record{ID: "a", Others: others()}, "", true},
+		"without a record":        {cluster.Record{Others: others()}, "", false},
+		"alone":                   {cluster.Record{ID: "a"}, "", false},
+		"others":                  {cluster.Record{ID: "a", Others: others(cluster.Export{To: "c", Slots: slots})}, "", false},
+		"from a silent one":       {cluster.Record{ID: "a", Others: others(cluster.Export{To: "c", Slots: slots})}, "b", true},
+		"to a silent one":         {cluster.Record{ID: "a", Others: others(cluster.Export{To: "c", Slots: slots})}, "c", true},
+		"another one is silent":   {cluster.Record{ID: "a", Others: others(cluster.Export{To: "c", Slots: slots})}, "d", false},
+		"import":                  {cluster.Record{ID: "a", Others: others(), Imports: []cluster.Import{{From: "b", Slots: slots}}}, "", false},
+		"import from a silent":    {cluster.Record{ID: "a", Others: others(), Imports: []cluster.Import{{From: "b", Slots: slots}}}, "b", true},
+		"export":                  {cluster.Record{ID: "a", Others: others(), Exports: []cluster.Export{{To: "b", Slots: slots}}}, "", false},
+		"export to a silent one":  {cluster.Record{ID: "a", Others: others(), Exports: []cluster.Export{{To: "b", Slots: slots}}}, "b", true},
+		"keys to be trimmed here": {cluster.Record{ID: "a", Others: others(), Trims: slots}, "", false},
+	} {
+		require.Equal(t, test.want, quiet(&test.r, func(id string) bool { return id != test.silent }), name)
+	}
+}
+
+// Times are sampled while somebody asks for them, and dropped afterwards.
+func TestRatesAreSampledWhenTheyAreWanted(t *testing.T) {
+	var r rates
+	var counters cluster.SlotStats
+	var own cluster.SlotSet
+	var loads [cluster.Slots]int64
+	begin := time.Unix(1_000_000, 0)
+	for i := range 5 {
+		r.sample(begin.Add(time.Duration(i)*rateWindow), &counters)
+		require.Nil(t, r.micros[1], "nobody has asked")
+	}
+	require.Equal(t, errNoRates, r.read(begin, &counters, &own, &loads))
+	for i := range int(wantedFor / rateWindow) {
+		r.sample(begin.Add(time.Duration(i)*rateWindow), &counters)
+		require.NotNil(t, r.micros[1])
+	}
+	r.sample(begin.Add(wantedFor), &counters)
+	require.Equal(t, [2]*[cluster.Slots]int64{}, r.micros)
+}
+
 // The load by time is that of the last one or two minutes.
 func TestRatesForget(t *testing.T) {
 	var r rates
@@ -59,10 +107,11 @@ func TestRatesForget(t *testing.T) {
 	read := func(want7, want8 int64, wantErr error) {
 		t.Helper()
 		var loads [cluster.Slots]int64
-		require.Equal(t, wantErr, r.read(&counters, &own, &loads))
+		require.Equal(t, wantErr, r.read(begin.Add(time.Hour), &counters, &own, &loads))
 		require.Equal(t, [3]int64{want7, want8}, [3]int64{loads[7], loads[8], loads[9]})
 	}
 	counters[7].Micros.Store(1000)
+	read(0, 0, errNoRates)
 	r.sample(begin, &counters)
 	read(0, 0, errNoRates)
 	r.sample(begin.Add(rateWindow/2), &counters)
@@ -78,7 +127,7 @@ func TestRatesForget(t *testing.T) {
 	r.sample(begin.Add(3*rateWindow), &counters)
 	read(0, 0, nil)
 	r.sample(begin.Add(4*rateWindow), nil)
-	require.Equal(t, errNoTimes, r.read(nil, &own, new([cluster.Slots]int64)))
+	require.Equal(t, errNoTimes, r.read(begin, nil, &own, new([cluster.Slots]int64)))
 	r.sample(begin.Add(5*rateWindow), &counters)
 	read(0, 0, errNoRates)
 }

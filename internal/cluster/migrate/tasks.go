@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/atomredis/atomredis/internal/cluster"
@@ -28,6 +29,7 @@ type task struct {
 	cancel  func(why error)
 	why     error         // why it failed on this server; the source may have exported the slots anyway
 	ended   chan struct{} // closed when it has ended
+	copied  atomic.Int64  // keys; mu does not protect it
 }
 
 var (

@@ -98,6 +98,7 @@ func writeTask(w *resp.Writer, t *cluster.MigrationTask) {
 	f.number("start_time", millis(t.Started))
 	f.number("end_time", millis(t.Ended))
 	f.number("write_pause_ms", t.Paused.Milliseconds())
+	f.number("keys", t.Keys) // not in Redis
 	f.end()
 }
 

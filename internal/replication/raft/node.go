@@ -267,11 +267,11 @@ func (n *Node) begin(first *consensus.Configuration) error {
 		n.applied = state{index: 1, term: 1, config: *first, configIndex: 1}
 		n.proposals.done(0, n.applied)
 		if err := errors.Join(n.log.SetUint64(termKey, 1), n.machine.Store()); err != nil {
-			return err
+			return errors.Join(err, trans.Close())
 		}
 	} else if first != nil {
 		if err := consensus.BootstrapCluster(conf, log, log, &n.snapshots, trans, *first); err != nil {
-			return fmt.Errorf("form a group: %w", err)
+			return errors.Join(fmt.Errorf("form a group: %w", err), trans.Close())
 		}
 	}
 	r, err := consensus.NewRaft(conf, (*fsm)(n), log, log, &n.snapshots, trans)
@@ -286,8 +286,8 @@ func (n *Node) begin(first *consensus.Configuration) error {
 	n.run(n.keepLease)
 	n.run(n.tell)
 	n.run(n.peers.watch)
-	if n.stopped() {
-		r.Shutdown()
+	if n.stopped() { // leave may not have seen Raft
+		r.Shutdown().Error() // closes the transport too
 	}
 	return nil
 }

@@ -110,10 +110,16 @@ func (p *progress) answered(id consensus.ServerID) {
 func (p *progress) known(id consensus.ServerID, term uint64) (f follower, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.term != term || p.of[id] == nil || p.of[id].has == 0 {
-		return f, false
+	f = p.in(id, term)
+	return f, f.has != 0
+}
+
+// in returns what is known of a server in a term, zero if that is nothing. The caller holds mu.
+func (p *progress) in(id consensus.ServerID, term uint64) (f follower) {
+	if of := p.of[id]; of != nil && p.term == term {
+		f = *of
 	}
-	return *p.of[id], true
+	return f
 }
 
 // count returns how many of some servers have an entry.

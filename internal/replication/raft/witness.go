@@ -136,7 +136,7 @@ func (p *progress) copied(ids []consensus.ServerID, term uint64, since time.Time
 		if p.slow[id] || p.heardAt[id].Before(since) {
 			continue
 		}
-		least = min(least, p.hasIn(id, term))
+		least = min(least, p.in(id, term).has)
 	}
 	return least
 }
@@ -149,18 +149,10 @@ func (p *progress) tooSlow(ids []consensus.ServerID, term, entry uint64) {
 		p.slow = map[consensus.ServerID]bool{}
 	}
 	for _, id := range ids {
-		if p.hasIn(id, term) < entry {
+		if p.in(id, term).has < entry {
 			p.slow[id] = true
 		}
 	}
-}
-
-// hasIn returns the last entry that a server has, 0 if that is unknown in a term. The caller holds mu.
-func (p *progress) hasIn(id consensus.ServerID, term uint64) uint64 {
-	if f := p.of[id]; f != nil && p.term == term {
-		return f.has
-	}
-	return 0
 }
 
 // RequestPreVote implements consensus.WithPreVote.

@@ -26,6 +26,7 @@ type rebalance struct {
 	latency   time.Duration // that a batch may add for clients; 0 is any
 	without   []string      // addresses of servers whose shards are to have no slots
 	dryRun    bool
+	force     bool // also against cluster-rebalance auto
 }
 
 // weights has the metrics of CLUSTER SLOT-STATS that the values of --by stand for; "" counts slots.
@@ -51,6 +52,7 @@ the shard of a server loses all slots and can be shut down.`,
 		"fewer slots move at once while they delay PING by more than this; 0 is no limit")
 	c.Flags().StringSliceVar(&r.without, "without", nil, "address of a server whose shard is to have no slots")
 	c.Flags().BoolVar(&r.dryRun, "dry-run", false, "show what would move")
+	c.Flags().BoolVar(&r.force, "force", false, "move slots although a shard with cluster-rebalance auto balances something else")
 	return c
 }
 
@@ -96,6 +98,9 @@ func (r *rebalance) run(ctx context.Context) error {
 		return err
 	}
 	if !r.dryRun {
+		if err := r.agrees(ctx, shards); err != nil {
+			return err
+		}
 		r.keepEmpty(ctx, shards)
 	}
 	for _, m := range moves {
@@ -111,6 +116,31 @@ func (r *rebalance) run(ctx context.Context) error {
 	}
 	if len(moves) == 0 && !r.a.json {
 		return r.a.printed("Each shard has its part.")
+	}
+	return nil
+}
+
+// agrees returns an error if a shard that keeps slots balances something else by itself, and so would move slots back.
+func (r *rebalance) agrees(ctx context.Context, shards []shard) error {
+	for _, s := range shards {
+		if s.retire || s.leader == "" || r.force {
+			continue
+		}
+		client := r.at(s.leader)
+		info, err := client.Info(ctx, "cluster").Result()
+		client.Close()
+		if err != nil {
+			return fmt.Errorf("%s: %w", s.leader, err)
+		}
+		state := map[string]string{}
+		for line := range strings.Lines(info) {
+			name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+			state[name] = value
+		}
+		if by := state["cluster_rebalance_by"]; state["cluster_rebalance"] == "auto" && by != r.by {
+			return fmt.Errorf("%s has cluster-rebalance auto by %s, and would move slots back: use --by %[2]s, set cluster-rebalance no, "+
+				"or give --force", s.leader, by)
+		}
 	}
 	return nil
 }

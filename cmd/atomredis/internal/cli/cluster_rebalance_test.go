@@ -114,6 +114,13 @@ func TestShardsAreBalanced(t *testing.T) {
 	require.Zero(t, code, out)
 	require.Equal(t, "Each shard has its part.\n", out, "keys are of the same size")
 
+	out, code = rebalance("--by", "keys", "--threshold", "0")
+	require.NotZero(t, code, out)
+	require.Contains(t, out, " has cluster-rebalance auto by slots, and would move slots back: use --by slots, set cluster-rebalance no, or "+
+		"give --force")
+	out, code = rebalance("--by", "keys", "--threshold", "20", "--force")
+	require.Zero(t, code, out)
+
 	out, code = rebalance("--without", client[2], "--batch", "20000", "--max-latency", "0", "--json")
 	require.Zero(t, code, out)
 	require.Contains(t, out, `{"from":"`+client[2]+`","to":"`)
