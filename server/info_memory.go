@@ -51,7 +51,8 @@ func infoMemory(b *servercommands.InfoText, c *command.Ctx) {
 	b.Text("maxmemory_policy", srv.config.Value("maxmemory-policy"))
 	b.Zeros("mem_not_counted_for_evict", "mem_replication_backlog", "mem_replica_full_sync_buffer", "mem_cluster_links",
 		"mem_cluster_slot_migration_output_buffer", "mem_cluster_slot_migration_input_buffer",
-		"mem_cluster_slot_migration_input_buffer_peak", "mem_overhead_db_hashtable_rehashing", "used_memory_hash_templates", "active_defrag_running", "lazyfree_pending_objects", "lazyfreed_objects")
+		"mem_cluster_slot_migration_input_buffer_peak", "mem_overhead_db_hashtable_rehashing", "used_memory_hash_templates",
+		"active_defrag_running", "lazyfree_pending_objects", "lazyfreed_objects")
 	b.Text("mem_allocator", "go")
 	b.Number("gc_cycles", m.Collections)
 }

@@ -19,7 +19,8 @@ func (srv *Server) Sample(now int64) {
 
 func (srv *Server) totals() stats.Totals {
 	s := &srv.stats
-	return stats.Totals{Commands: srv.sessions.CommandStats.Totals().Calls, Rounds: s.loops.Rounds.Load(), In: srv.bytesIn(), Out: srv.bytesOut(),
+	return stats.Totals{Commands: srv.sessions.CommandStats.Totals().Calls, Rounds: s.loops.Rounds.Load(),
+		In: srv.bytesIn(), Out: srv.bytesOut(),
 		ReplIn: srv.replica.Received.Load(), ReplOut: srv.followed.Sent.Load(), Loops: srv.loopTime()}
 }
 
