@@ -422,7 +422,7 @@ func TestQueriesInSQL(t *testing.T) {
 			"0300000000000000 01000000 01000000 04 0500000000000000 00"},
 		step{2004, sql("00000000 00", "09 0a000000 657865637574696f6e73", "SELECT COUNT(*) FROM ITEM", "00000000", "00", page2),
 			"0400000000000000 01000000 01000000 04 0500000000000000 00"},
-		step{2004, sql(prefix, null, `SELECT * FROM "other".ITEM`, "00000000", "00", page2), "1 the statement asks another cache"},
+		step{2004, sql(prefix, null, `SELECT * FROM "other".ITEM`, "00000000", "00", page2), `1 Failed to set schema for DB connection: there is no schema "other"`},
 		step{2004, sql(prefix, null, "GRANT ALL", "00000000", "00", page2), `1 unsupported SQL at "GRANT ALL"`},
 		step{2004, sql(prefix, null, "SELECT size FROM ITEM", "00000000", "00", page2), `1 Column "SIZE" not found`},
 		step{2004, sql("05000000 00", null, "SELECT * FROM ITEM", "00000000", "00", page2), "1000 Cache does not exist [cacheId=5]"},
@@ -501,7 +501,8 @@ func TestTablesOfSQL(t *testing.T) {
 		return cache + "00" + kind + text(rest) + none + "00 00 00 01000000 0000000000000000"
 	}
 	sql("INSERT INTO City VALUES (1, 'a')", none, any, updated(1))
-	for _, rest := range []string{"ORDER BY id DESC", "WHERE id > 0 ORDER BY id DESC", "id > 0 ORDER BY id DESC"} {
+	for _, rest := range []string{"ORDER BY id DESC", "WHERE id > 0 ORDER BY id DESC", "id > 0 ORDER BY id DESC",
+		"SELECT * FROM City ORDER BY id DESC", "FROM City ORDER BY id DESC"} {
 		reply, failed := p.ask(2002, unhex(t, query(rest)))
 		require.Empty(t, failed)
 		require.Equal(t, unhex(t, "01000000"+two), reply[8:17])
@@ -512,7 +513,8 @@ func TestTablesOfSQL(t *testing.T) {
 		require.Zero(t, reply[len(reply)-1])
 		cursor++
 	}
-	p.play(step{2002, query("?"), "1 the statement has 1 arguments, not 0"})
+	p.play(step{2002, query("?"), "1 the statement has 1 arguments, not 0"},
+		step{2002, query("SELECT id FROM City"), "1 Invalid query (query must begin with an asterisk): SELECT id FROM City"})
 
 	// A table in a cache of another name is found again after it was replaced.
 	for _, name := range []string{"a", "b"} {
@@ -522,6 +524,24 @@ func TestTablesOfSQL(t *testing.T) {
 		sql("DROP TABLE Town", none, any, updated(0))
 		sql("UPDATE Town SET n = 2", none, any, `1 Table "TOWN" not found`)
 	}
+	// A request on a cache finds the tables of all caches of its schema.
+	atCity := func(statement, want string) {
+		t.Helper()
+		body := hex.EncodeToString(binary.LittleEndian.AppendUint32(nil, uint32(objects.Hash("SQL_PUBLIC_CITY")))) + "00 65 0a000000 ffffffff"
+		body += text(statement) + none + any + "00 00 00 00 00 00 0000000000000000 01"
+		if strings.HasPrefix(want, "01") {
+			cursor++
+			want = hex.EncodeToString(binary.LittleEndian.AppendUint64(nil, uint64(cursor))) + want
+		}
+		p.play(step{2004, body, want})
+	}
+	atCity("CREATE TABLE Street (id INT PRIMARY KEY, n INT)", updated(0))
+	atCity("INSERT INTO Street VALUES (1, 2)", updated(1))
+	atCity("SELECT n FROM Street", "01000000"+text("N")+"01000000"+two+"00")
+	atCity("ALTER TABLE Street ADD COLUMN m INT", updated(0))
+	atCity("DROP TABLE Street", updated(0))
+	atCity("SELECT n FROM Street", `1 Table "STREET" not found`)
+	atCity("DROP TABLE Street", "1 Table doesn't exist: STREET")
 	s.MustDo(t, "PERPER.STATE", "READONLY")
 	p.play(step{5001, "02", ""})
 	sql("DELETE FROM City", none, any, "1 Failed to execute the statement (cluster is in read-only mode)")

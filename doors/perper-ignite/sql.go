@@ -131,13 +131,10 @@ func (r *request) sqlOfType() error {
 	if err := r.end(); err != nil {
 		return err
 	}
-	word, _, _ := strings.Cut(rest, " ")
-	switch strings.ToUpper(word) {
-	case "", "AS", "WHERE", "ORDER", "LIMIT", "OFFSET":
-	default:
-		rest = "WHERE " + rest
+	text, err := withKeys(table, rest)
+	if err != nil {
+		return err
 	}
-	text := `SELECT _KEY, _VAL FROM "` + strings.ReplaceAll(table, `"`, `""`) + `" ` + rest
 	st, err := query.Parse(text)
 	if err != nil {
 		return failed(err.Error())
@@ -148,6 +145,27 @@ func (r *request) sqlOfType() error {
 	}
 	a.page = page
 	return r.open(a, func() {})
+}
+
+// withKeys returns the statement for the keys and values of a table's rows: rest is a statement that selects all columns, what
+// follows the table in one, or a condition.
+func withKeys(table, rest string) (text string, err error) {
+	const columns = "SELECT _KEY, _VAL "
+	from := `FROM "` + strings.ReplaceAll(table, `"`, `""`) + `" `
+	word, after, _ := strings.Cut(rest, " ")
+	switch strings.ToUpper(word) {
+	case "SELECT":
+		after, all := strings.CutPrefix(strings.TrimSpace(after), "*")
+		if !all {
+			return "", failed("Invalid query (query must begin with an asterisk): " + rest)
+		}
+		return columns + after, nil
+	case "", "AS", "WHERE", "ORDER", "LIMIT", "OFFSET":
+		return columns + from + rest, nil
+	case "FROM":
+		return columns + rest, nil
+	}
+	return columns + from + "WHERE " + rest, nil
 }
 
 // change executes a statement that changes rows or tables, and returns the number of rows.
@@ -182,7 +200,12 @@ func (r *request) change(st *query.Statement, schema, text string, args [][]byte
 func (r *request) alter(st *query.Statement, schema, text string) error {
 	if r.cache != 0 {
 		_, err := r.onCache("PERPER.DEFINE", text)
-		return unquoted(err)
+		if !missesTable(err) {
+			return unquoted(err)
+		}
+		if schema, err = r.schemaOfCache(); err != nil {
+			return err
+		}
 	}
 	name, err := r.p.cacheOfTable(schema, st)
 	if err != nil {
@@ -210,13 +233,27 @@ func (r *request) createTable(st *query.Statement, schema, text string) error {
 	return unquoted(err)
 }
 
-// onTable executes a command on the cache of the request, or without one on the cache that has the table of a statement.
-// The error is query.ErrNoTable if no cache has it.
+// schemaOfCache returns the schema of the request's cache: a statement finds the tables of all caches in it.
+func (r *request) schemaOfCache() (string, error) {
+	config, name, err := r.p.configOf(r.cache)
+	if err != nil {
+		return "", err
+	}
+	return cmp.Or(config.Schema(), name), nil
+}
+
+// onTable executes a command on the cache of the request, or else on the cache that has the table of a statement. The error is
+// query.ErrNoTable if no cache has it.
 func (r *request) onTable(st *query.Statement, schema, command string, args ...any) (resp.Reply, error) {
 	if r.cache != 0 {
 		reply, err := r.onCache(command, args...)
-		if schema == "" || failureStatus(err) != ignite.StatusNoCache {
+		switch missing := missesTable(err); {
+		case !missing && (schema == "" || failureStatus(err) != ignite.StatusNoCache):
 			return reply, unquoted(err)
+		case missing && schema == "":
+			if schema, err = r.schemaOfCache(); err != nil {
+				return reply, err
+			}
 		}
 	}
 	schema = cmp.Or(schema, query.PublicSchema)
