@@ -188,6 +188,8 @@ func (f *Feed) explained(err error) error {
 	switch {
 	case err == nil || errors.Is(err, ErrNoJournal):
 		return err
+	case errors.Is(err, ErrNoRoom):
+		return ErrNoRoom
 	case errors.Is(err, journal.ErrForeign):
 		return ErrForeign
 	case errors.Is(err, journal.ErrReleased):

@@ -211,7 +211,7 @@ const (
 
 func (f *Feed) try(s *snapshot) (err error) {
 	j := f.records()
-	out := &created{fs: f.o.FS, path: s.path}
+	out := &created{fs: f.o.FS, path: s.path, dir: f.dir()}
 	var settle func(ctx context.Context) (journal.Place, error)
 	err = f.o.Write(f.ctx, out, func(g *engine.Guard) error {
 		s.at = g.Now()
@@ -227,16 +227,33 @@ func (f *Feed) try(s *snapshot) (err error) {
 	return errors.Join(err, out.close())
 }
 
+// ErrNoRoom means that a snapshot was given up before it took the last room of the disk, which other writes need.
+var ErrNoRoom = fmt.Errorf("NOROOM a snapshot of the data would leave less than %d MB of the disk free", reserve>>20)
+
+const (
+	reserve    = 256 << 20 // bytes that a snapshot leaves free
+	checkEvery = 16 << 20  // after so many bytes the free room is checked
+)
+
 // created is a file that exists once something is written to it.
 type created struct {
-	fs   disk.FS
-	path string
-	file disk.File
-	size int64
+	fs        disk.FS
+	dir, path string
+	file      disk.File
+	size      int64
+	unchecked int64 // bytes that may be written before the free room is checked
 }
 
 // Write implements io.Writer.
 func (c *created) Write(b []byte) (n int, err error) {
+	if c.unchecked -= int64(len(b)); c.unchecked < 0 {
+		if fs, ok := c.fs.(disk.Roomy); ok {
+			if free, known := fs.Free(c.dir); known && free-int64(len(b)) < reserve {
+				return 0, ErrNoRoom
+			}
+		}
+		c.unchecked = checkEvery
+	}
 	if c.file == nil {
 		if c.file, err = c.fs.Create(c.path); err != nil {
 			c.file = nil

@@ -26,6 +26,14 @@ type gentle struct {
 	rest func()
 }
 
+// Free implements Roomy.
+func (g gentle) Free(dir string) (bytes int64, ok bool) {
+	if fs, roomy := g.FS.(Roomy); roomy {
+		return fs.Free(dir)
+	}
+	return 0, false
+}
+
 // Remove removes a file or an empty directory. Its content becomes invalid for those that have it open.
 func (g gentle) Remove(name string) error {
 	if info, err := os.Lstat(name); err == nil && info.Mode().IsRegular() && onlyName(info) {

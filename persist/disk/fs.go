@@ -38,6 +38,12 @@ type FS interface {
 	PathJoin(elem ...string) string
 }
 
+// Roomy is an FS that knows how much room there is; System is one on Linux, macOS and FreeBSD.
+type Roomy interface {
+	// Free returns how many bytes files in a directory may take in addition; ok is false if that is not known.
+	Free(dir string) (bytes int64, ok bool)
+}
+
 // File is an open file. One goroutine at a time may write to it or sync it; only SyncData may be called while another
 // goroutine writes.
 type File interface {

@@ -47,3 +47,12 @@ func TestAFileIsLockedOnce(t *testing.T) {
 	_, err = system{}.Lock(filepath.Join(name, "in a file"))
 	require.Error(t, err)
 }
+
+func TestTheSystemKnowsItsRoom(t *testing.T) {
+	free, ok := System.(Roomy).Free(t.TempDir())
+	if ok {
+		require.Positive(t, free)
+	}
+	_, ok = System.(Roomy).Free(filepath.Join(t.TempDir(), "missing"))
+	require.False(t, ok)
+}

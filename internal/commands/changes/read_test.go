@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"runtime/pprof"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -298,6 +299,30 @@ func TestPositionsInSnapshotsCannotBeMadeUp(t *testing.T) {
 	}
 	_, rest := decode(t, d.Line("CHANGES READ FROM "+at+" COUNT 1"))
 	require.Len(t, rest, 1)
+}
+
+// small is a file system with little room.
+type small struct {
+	*crashfs.FS
+	free atomic.Int64
+}
+
+func (s *small) Free(string) (int64, bool) { return s.free.Load(), true }
+
+func TestASnapshotLeavesRoom(t *testing.T) {
+	fs := &small{FS: crashfs.Mem()}
+	d := servertest.OpenDurable(t, fs)
+	defer d.End()
+	d.Lines("SET a 1")
+	fs.free.Store(256 << 20)
+	require.Equal(t, "-NOROOM a snapshot of the data would leave less than 256 MB of the disk free\r\n", d.Line("CHANGES READ FROM 0"))
+	names, err := fs.List("/db/changes-snapshots")
+	require.NoError(t, err)
+	require.Empty(t, names)
+	d.Expect("+OK\r\n", "SET b 2")
+	fs.free.Store(257 << 20)
+	_, all := decode(t, d.Line("CHANGES READ FROM 0"))
+	require.ElementsMatch(t, []string{"0 SET a 1", "0 SET b 2"}, commandsOf(all))
 }
 
 // A reader that waits gets nothing that its user may not read any more.
