@@ -147,7 +147,7 @@ func TestAnArchiveOfAGroupWithAWitness(t *testing.T) {
 	for range 2 {
 		leader := g.settled()
 		written()
-		leader.kill() // the other one has what is not archived yet
+		leader.kill() // the new leader archives the rest
 		require.NotSame(t, witness, g.leader())
 		g.ask("SET alone yes")
 		leader.start()

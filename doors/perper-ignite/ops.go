@@ -181,7 +181,7 @@ func (p *peer) onCache(id int32, command string, args ...any) (resp.Reply, error
 	}
 }
 
-// failureStatus returns the status of an error, 0 if there is none.
+// failureStatus returns the status that err is answered with, and 0 for no error.
 func failureStatus(err error) int32 {
 	if err == nil {
 		return 0
