@@ -1,9 +1,10 @@
 //go:build linux
 
-// Package failover runs a group of three servers as separate processes, each in a network namespace. Again and again
-// the leader is killed, stopped or cut off, while plain clients, clients of Sentinel and clients of clusters write, and
-// a queue of pressure is in use. Nothing acknowledged may be missing, and nothing old may be read; the time in which
-// nobody could write is measured.
+// Package failover runs a group of three servers as separate processes, each in a network namespace and with a disk of
+// its own. Again and again one of them, mostly the leader, is killed, stopped or cut off, finds its disk full or empty,
+// passes the lead on or is replaced by a fourth server. Meanwhile plain clients, clients of Sentinel and clients of
+// clusters write, and a queue of pressure is in use. Nothing acknowledged may be missing, and nothing old may be read;
+// the time in which nobody could write is measured.
 package failover
 
 import (
@@ -39,48 +40,55 @@ type Result struct {
 	Messages int // of the queue, acknowledged, and received
 	Entries  int // of an element of atom, acknowledged, and found
 	Answers  int // of an element to another one's command
-	// Gaps has the periods without an acknowledged write around each fault, by kind of client.
-	Gaps map[string][]time.Duration
+	// Gaps has the periods without an acknowledged write around each fault of a leader, by name of the fault and kind of
+	// client.
+	Gaps map[string]map[string][]time.Duration
 }
 
-// fault is something that goes wrong with a server.
+// fault is something that goes wrong with a server, or is done to it.
 type fault struct {
 	name  string
-	begin func(g *group, n *node) error
+	begin func(g *group, ctx context.Context, n *node) error
 	lasts time.Duration
-	end   func(g *group, n *node) error
+	end   func(g *group, ctx context.Context, n *node) error
 }
 
-var faults = []fault{
-	{"kill -9", (*group).kill, 500 * time.Millisecond, (*group).start},
-	{"stopped for 3 s", (*group).suspend, 3 * time.Second, (*group).resume},
-	{"cut off for 3 s", (*group).cutOff, 3 * time.Second, (*group).reconnect},
-	{"cannot send for 3 s", (*group).silence, 3 * time.Second, (*group).reconnect},
-	{"stopped for 30 s", (*group).suspend, 30 * time.Second, (*group).resume},
-}
-
-var upgrade = fault{"upgraded", (*group).end, 0, (*group).upgrade}
+var (
+	faults = []fault{
+		{"killed", (*group).kill, 500 * time.Millisecond, (*group).start},
+		{"stopped for 3 s", (*group).suspend, 3 * time.Second, (*group).resume},
+		{"cut off for 3 s", (*group).cutOff, 3 * time.Second, (*group).reconnect},
+		{"cannot send for 3 s", (*group).silence, 3 * time.Second, (*group).reconnect},
+		{"disk full", (*group).fillDisk, 0, (*group).freeDisk},
+		{"directory lost", (*group).loseDirectory, 500 * time.Millisecond, (*group).start},
+		{"replaced", (*group).join, 0, (*group).leave},
+		{"lead transferred", (*group).transfer, 0, nil},
+	}
+	longStop = fault{"stopped for 30 s", (*group).suspend, 30 * time.Second, (*group).resume}
+	upgrade  = fault{"upgraded", (*group).end, 0, (*group).upgrade}
+)
 
 // choose chooses the next fault: long pauses are rare, and every fifth fault hits a server other than the leader.
 func choose(r *rand.Rand) (f fault, leader bool) {
 	if r.IntN(25) == 0 {
-		return faults[4], true
+		return longStop, true
 	}
-	return faults[r.IntN(4)], r.IntN(5) > 0
+	f = faults[r.IntN(len(faults))]
+	return f, r.IntN(5) > 0 || f.end == nil
 }
 
 // Run runs the group, and returns an error if acknowledged data is missing or old, or if the group does not recover.
 // When the context ends, the current round is the last one.
 func Run(until context.Context, o Options) (result Result, err error) {
 	ctx := context.WithoutCancel(until)
-	result = Result{Faults: map[string]int{}, Gaps: map[string][]time.Duration{}}
+	result = Result{Faults: map[string]int{}, Gaps: map[string]map[string][]time.Duration{}}
 	g, err := newGroup(o)
 	if err != nil {
 		return result, err
 	}
 	defer func() { err = errors.Join(err, g.close()) }()
-	for _, n := range g.nodes {
-		if err := g.start(n); err != nil {
+	for _, n := range g.members {
+		if err := g.start(ctx, n); err != nil {
 			return result, err
 		}
 	}
@@ -124,17 +132,17 @@ func (g *group) round(ctx context.Context, round int, rnd *rand.Rand, result *Re
 	if old := g.old(leader); old != nil {
 		f, hitsLeader, n = upgrade, old == leader, old
 	} else if !hitsLeader {
-		n = g.nodes[(slices.Index(g.nodes, leader)+1+rnd.IntN(len(g.nodes)-1))%len(g.nodes)]
+		n = g.members[(slices.Index(g.members, leader)+1+rnd.IntN(len(g.members)-1))%len(g.members)]
 	}
 	result.Faults[f.name]++
 	began := time.Now()
-	err = f.begin(g, n)
-	if err == nil {
+	err = f.begin(g, ctx, n)
+	if err == nil && f.end != nil {
 		time.Sleep(f.lasts)
-		err = f.end(g, n)
+		err = f.end(g, ctx, n)
 	}
 	if err == nil {
-		leader, err = g.awaitWhole(ctx)
+		_, err = g.awaitWhole(ctx)
 	}
 	time.Sleep(200 * time.Millisecond)
 	for _, l := range loads {
@@ -145,14 +153,17 @@ func (g *group) round(ctx context.Context, round int, rnd *rand.Rand, result *Re
 	}
 	line := fmt.Sprintf("%s round %d: %s of %s", time.Now().Format(time.TimeOnly), round, f.name, n.name)
 	for _, l := range loads {
-		if err := l.check(ctx, leader); err != nil {
+		if err := l.check(ctx, g); err != nil {
 			return fmt.Errorf("%s: %w", f.name, err)
 		}
 		writes, reads := l.counts()
 		result.Writes, result.Reads = result.Writes+writes, result.Reads+reads
 		gap := l.gap(began)
 		if hitsLeader {
-			result.Gaps[l.kind] = append(result.Gaps[l.kind], gap)
+			if result.Gaps[f.name] == nil {
+				result.Gaps[f.name] = map[string][]time.Duration{}
+			}
+			result.Gaps[f.name][l.kind] = append(result.Gaps[f.name][l.kind], gap)
 		}
 		line += fmt.Sprintf("; %s: %d writes, longest wait %v", l.kind, writes, gap.Round(time.Millisecond))
 	}

@@ -20,8 +20,8 @@ import (
 )
 
 // The servers are in network namespaces, whose interfaces are joined by a bridge; clients are in the namespace of this
-// process. Routes that lead nowhere cut a server off from the others, but not from its clients. Creating namespaces
-// needs root.
+// process. Routes that lead nowhere cut a server off from the others, but not from its clients. Each server's directory is
+// a file system of its own, in a file, so that it can be full. Both need root.
 const (
 	bridge       = "atomfail"
 	subnet       = "10.83.7."
@@ -31,6 +31,8 @@ const (
 	sentinelPort = "26379"
 	masterName   = "mymaster"
 	timeout      = 700 // raft-timeout, ms
+	diskSize     = 512 << 20
+	patience     = time.Minute // for what the group does by itself
 )
 
 // node is a server.
@@ -44,6 +46,8 @@ type node struct {
 
 func (n *node) addr() string { return n.ip + ":" + port }
 
+func (n *node) raftAddr() string { return n.ip + ":" + raftPort }
+
 // silent is a log of go-redis that drops everything.
 type silent struct{}
 
@@ -51,18 +55,27 @@ type silent struct{}
 func (silent) Printf(context.Context, string, ...any) {}
 
 type group struct {
-	o     Options
-	nodes []*node
-	log   *os.File
+	o       Options
+	nodes   []*node // all of them, also the one that is not running
+	members []*node
+	log     *os.File
 }
 
-func ip(args ...string) error {
-	out, err := exec.Command("ip", args...).CombinedOutput()
+// dir is the server's directory.
+func (g *group) dir(n *node) string { return filepath.Join(g.o.Dir, n.space) }
+
+// filler is the file that fills a server's disk.
+func (g *group) filler(n *node) string { return filepath.Join(g.dir(n), "filler") }
+
+func run(name string, args ...string) error {
+	out, err := exec.Command(name, args...).CombinedOutput()
 	if err != nil {
-		return fmt.Errorf("ip %s: %w: %s", strings.Join(args, " "), err, out)
+		return fmt.Errorf("%s %s: %w: %s", name, strings.Join(args, " "), err, out)
 	}
 	return nil
 }
+
+func ip(args ...string) error { return run("ip", args...) }
 
 func newGroup(o Options) (g *group, err error) {
 	redis.SetLogger(silent{}) // unreachable servers are the purpose of the test
@@ -70,11 +83,12 @@ func newGroup(o Options) (g *group, err error) {
 	if g.log, err = os.Create(filepath.Join(o.Dir, "servers.log")); err != nil {
 		return nil, err
 	}
-	for i := range 3 {
+	for i := range 4 {
 		g.nodes = append(g.nodes, &node{name: "server " + strconv.Itoa(i+1), ip: subnet + strconv.Itoa(i+1),
 			space: bridge + strconv.Itoa(i+1), binary: cmp.Or(o.Before, o.Server)})
 	}
-	g.removeNetwork() // remains of a killed run
+	g.members = slices.Clone(g.nodes[:3])
+	g.remove() // remains of a killed run
 	steps := [][]string{
 		{"link", "add", bridge, "type", "bridge"},
 		{"addr", "add", own + "/24", "dev", bridge},
@@ -91,34 +105,49 @@ func newGroup(o Options) (g *group, err error) {
 			[]string{"-n", n.space, "link", "set", "lo", "up"})
 	}
 	for _, s := range steps {
-		if err := ip(s...); err != nil {
-			g.removeNetwork()
-			return nil, err
-		}
+		err = errors.Join(err, ip(s...))
+	}
+	for _, n := range g.nodes {
+		err = errors.Join(err, g.makeDisk(n))
+	}
+	if err != nil {
+		g.remove()
+		return nil, err
 	}
 	return g, nil
 }
 
-func (g *group) removeNetwork() {
+// makeDisk makes the file system of a server's directory.
+func (g *group) makeDisk(n *node) error {
+	image := g.dir(n) + ".disk"
+	f, err := os.Create(image)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(f.Truncate(diskSize), f.Close(), os.MkdirAll(g.dir(n), 0o755), run("mkfs.ext4", "-q", "-m", "0", image)); err != nil {
+		return err
+	}
+	return run("mount", "-o", "loop", image, g.dir(n))
+}
+
+// remove removes networks and disks.
+func (g *group) remove() {
 	for _, n := range g.nodes {
 		_ = ip("netns", "del", n.space)
+		_ = run("umount", g.dir(n))
 	}
 	_ = ip("link", "del", bridge)
 }
 
 // start starts a server on its directory.
-func (g *group) start(n *node) error {
-	dir := filepath.Join(g.o.Dir, n.space)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
+func (g *group) start(_ context.Context, n *node) error {
 	var peers []string
-	for _, p := range g.nodes {
-		peers = append(peers, p.ip+":"+raftPort)
+	for _, p := range g.members {
+		peers = append(peers, p.raftAddr())
 	}
 	n.cmd = exec.Command("ip", "netns", "exec", n.space, n.binary, "--port", port, "--bind", n.ip, "--protected-mode", "no",
-		"--dir", dir, "--save", "", "--appendonly", "yes", "--checkpoint-size", "8mb", "--cluster-enabled", "yes",
-		"--raft-addr", n.ip+":"+raftPort, "--raft-peers", strings.Join(peers, ","), "--raft-timeout", strconv.Itoa(timeout))
+		"--dir", g.dir(n), "--save", "", "--appendonly", "yes", "--checkpoint-size", "8mb", "--cluster-enabled", "yes",
+		"--raft-addr", n.raftAddr(), "--raft-peers", strings.Join(peers, ","), "--raft-timeout", strconv.Itoa(timeout))
 	if slices.Contains(g.o.Clients, "sentinel") {
 		n.cmd.Args = append(n.cmd.Args, "--sentinel-port", sentinelPort, "--sentinel-master-name", masterName)
 	}
@@ -140,32 +169,35 @@ func (g *group) start(n *node) error {
 }
 
 // kill kills a server, as its machine's kernel would.
-func (g *group) kill(n *node) error {
-	if err := n.cmd.Process.Kill(); err != nil {
-		return err
-	}
-	<-n.exited
-	return nil
-}
+func (g *group) kill(_ context.Context, n *node) error { return n.signal(syscall.SIGKILL, true) }
 
 // end ends a server cleanly.
-func (g *group) end(n *node) error {
-	if err := n.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+func (g *group) end(_ context.Context, n *node) error { return n.signal(syscall.SIGTERM, true) }
+
+func (g *group) suspend(_ context.Context, n *node) error { return n.signal(syscall.SIGSTOP, false) }
+
+func (g *group) resume(_ context.Context, n *node) error { return n.signal(syscall.SIGCONT, false) }
+
+// signal sends a signal to the server, and may wait until the server has ended.
+func (n *node) signal(s syscall.Signal, wait bool) error {
+	if err := n.cmd.Process.Signal(s); err != nil {
 		return err
 	}
-	<-n.exited
+	if wait {
+		<-n.exited
+	}
 	return nil
 }
 
 // upgrade starts a server with the new version.
-func (g *group) upgrade(n *node) error {
+func (g *group) upgrade(ctx context.Context, n *node) error {
 	n.binary = g.o.Server
-	return g.start(n)
+	return g.start(ctx, n)
 }
 
 // old returns a server of the earlier version, the leader last, and nil if there is none left.
 func (g *group) old(leader *node) (old *node) {
-	for _, n := range g.nodes {
+	for _, n := range g.members {
 		if n.binary != g.o.Server && (old == nil || old == leader) {
 			old = n
 		}
@@ -173,13 +205,9 @@ func (g *group) old(leader *node) (old *node) {
 	return old
 }
 
-func (g *group) suspend(n *node) error { return n.cmd.Process.Signal(syscall.SIGSTOP) }
-
-func (g *group) resume(n *node) error { return n.cmd.Process.Signal(syscall.SIGCONT) }
-
 // cutOff cuts a server off from the others.
-func (g *group) cutOff(n *node) error {
-	err := g.silence(n)
+func (g *group) cutOff(ctx context.Context, n *node) error {
+	err := g.silence(ctx, n)
 	for _, p := range g.nodes {
 		if p != n {
 			err = errors.Join(err, ip("-n", p.space, "route", "add", "blackhole", n.ip+"/32"))
@@ -189,7 +217,7 @@ func (g *group) cutOff(n *node) error {
 }
 
 // silence makes a server's messages to the others disappear.
-func (g *group) silence(n *node) (err error) {
+func (g *group) silence(_ context.Context, n *node) (err error) {
 	for _, p := range g.nodes {
 		if p != n {
 			err = errors.Join(err, ip("-n", n.space, "route", "add", "blackhole", p.ip+"/32"))
@@ -199,13 +227,116 @@ func (g *group) silence(n *node) (err error) {
 }
 
 // reconnect undoes cutOff and silence.
-func (g *group) reconnect(*node) error {
+func (g *group) reconnect(context.Context, *node) error {
 	for _, n := range g.nodes {
 		for _, p := range g.nodes {
 			_ = ip("-n", n.space, "route", "del", "blackhole", p.ip+"/32")
 		}
 	}
 	return nil
+}
+
+// fillDisk fills a server's disk, and waits until the server has noticed it. Long values fill what the server has
+// reserved on it.
+func (g *group) fillDisk(ctx context.Context, n *node) error {
+	f, err := os.Create(g.filler(n))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	client := g.client()
+	defer client.Close()
+	long := make([]byte, 256<<10)
+	size := int64(0)
+	return await(ctx, n.name+" notices that its disk is full", func() (bool, error) {
+		var fs syscall.Statfs_t
+		if err := syscall.Statfs(g.dir(n), &fs); err != nil {
+			return false, err
+		}
+		// The server may remove files, and what is freed is filled, too.
+		for part := int64(fs.Bavail) * fs.Bsize; part >= fs.Bsize; {
+			if err := syscall.Fallocate(int(f.Fd()), 0, size, part); err == nil {
+				size += part
+				break
+			} else if !errors.Is(err, syscall.ENOSPC) {
+				return false, err
+			}
+			part /= 2
+		}
+		_ = client.Set(ctx, "long", long, 0).Err() // the server that leads may be the one that cannot write
+		st, err := n.status(ctx)
+		return st["raft_problem"] != "", err
+	})
+}
+
+// freeDisk makes room on a server's disk, and starts the server again.
+func (g *group) freeDisk(ctx context.Context, n *node) error {
+	return errors.Join(os.Remove(g.filler(n)), g.end(ctx, n), g.start(ctx, n))
+}
+
+// loseDirectory kills a server and empties its directory.
+func (g *group) loseDirectory(ctx context.Context, n *node) error {
+	return errors.Join(g.kill(ctx, n), g.emptyDirectory(n))
+}
+
+func (g *group) emptyDirectory(n *node) error {
+	entries, err := os.ReadDir(g.dir(n))
+	for _, e := range entries {
+		err = errors.Join(err, os.RemoveAll(filepath.Join(g.dir(n), e.Name())))
+	}
+	return err
+}
+
+// join starts the server that is not a member, and waits until it counts for majorities.
+func (g *group) join(ctx context.Context, _ *node) error {
+	var spare *node
+	for _, n := range g.nodes {
+		if !slices.Contains(g.members, n) {
+			spare = n
+		}
+	}
+	g.members = append(g.members, spare)
+	if err := g.start(ctx, spare); err != nil {
+		return err
+	}
+	added := false
+	return await(ctx, spare.name+" joins", func() (bool, error) {
+		if !added {
+			err := g.members[0].client.Do(ctx, "RAFT.ADD", spare.raftAddr()).Err()
+			added = err == nil
+			return false, err
+		}
+		st, err := spare.status(ctx)
+		return st["raft_voters"] == strconv.Itoa(len(g.members)), err
+	})
+}
+
+// leave removes a member, which is the server that joins next.
+func (g *group) leave(ctx context.Context, n *node) error {
+	g.members = slices.DeleteFunc(g.members, func(m *node) bool { return m == n })
+	err := await(ctx, n.name+" leaves", func() (bool, error) {
+		if st, err := n.status(ctx); err != nil || st["raft_state"] == "removed" {
+			return err == nil, err
+		}
+		return false, g.members[0].client.Do(ctx, "RAFT.REMOVE", n.raftAddr()).Err()
+	})
+	return errors.Join(err, g.end(ctx, n), g.emptyDirectory(n))
+}
+
+// transfer makes another server lead.
+func (g *group) transfer(ctx context.Context, n *node) error {
+	return n.client.Do(ctx, "RAFT.TRANSFER").Err()
+}
+
+// await repeats a question until the answer is yes. What the error says is the last one of the question.
+func await(ctx context.Context, what string, done func() (bool, error)) (err error) {
+	for end := time.Now().Add(patience); time.Now().Before(end) && ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
+		var yes bool
+		if yes, err = done(); yes {
+			return nil
+		}
+	}
+	return fmt.Errorf("waited %v in vain: %s (last error: %v)", patience, what, errors.Join(err, ctx.Err()))
 }
 
 // status returns INFO replication of a server.
@@ -222,37 +353,49 @@ func (n *node) status(ctx context.Context) (map[string]string, error) {
 
 // awaitWhole waits until one server leads and the others have the data that it had then. It returns the leader.
 func (g *group) awaitWhole(ctx context.Context) (leader *node, err error) {
-	for end := time.Now().Add(time.Minute); time.Now().Before(end) && ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
+	var ended error
+	err = await(ctx, "the group is whole", func() (bool, error) {
 		var states []map[string]string
 		leader = nil
-		for _, n := range g.nodes {
+		for _, n := range g.members {
 			select {
 			case <-n.exited:
-				return nil, fmt.Errorf("%s has ended: %s", n.name, g.log.Name())
+				ended = fmt.Errorf("%s has ended: %s", n.name, g.log.Name())
+				return true, nil
 			default:
 			}
-			var st map[string]string
-			if st, err = n.status(ctx); err != nil {
-				break
+			st, err := n.status(ctx)
+			if err != nil {
+				return false, err
 			}
 			if st["raft_state"] == "leader" {
 				leader = n
 			}
 			states = append(states, st)
 		}
-		if err == nil && leader != nil && whole(states) {
-			return leader, nil
-		}
-	}
-	return nil, errors.Join(err, ctx.Err(), fmt.Errorf("the group does not become whole: %s", g.log.Name()))
+		return leader != nil && whole(states), nil
+	})
+	return leader, errors.Join(ended, err)
 }
 
+// atLeader repeats something at the leader until it succeeds.
+func (g *group) atLeader(ctx context.Context, do func(c *redis.Client) error) error {
+	return await(ctx, "the leader answers", func() (bool, error) {
+		leader, err := g.awaitWhole(ctx)
+		if err == nil {
+			err = do(leader.client)
+		}
+		return err == nil, err
+	})
+}
+
+// whole reports whether the states of all members say that they count for majorities and have what the leader has.
 func whole(states []map[string]string) bool {
 	number := func(s string) int { n, _ := strconv.Atoi(s); return n }
-	committed, followers := 0, 0
+	committed, followers, voters := 0, 0, 0
 	for _, st := range states {
 		if st["raft_state"] == "leader" {
-			committed = number(st["raft_commit_index"])
+			committed, voters = number(st["raft_commit_index"]), number(st["raft_voters_online"])
 		}
 	}
 	for _, st := range states {
@@ -261,11 +404,11 @@ func whole(states []map[string]string) bool {
 			followers++
 		}
 	}
-	return followers == len(states)-1
+	return voters == len(states) && followers == len(states)-1
 }
 
 func (g *group) close() (err error) {
-	g.reconnect(nil)
+	g.reconnect(context.Background(), nil)
 	for _, n := range g.nodes {
 		if n.cmd != nil {
 			_ = n.cmd.Process.Kill()
@@ -275,6 +418,6 @@ func (g *group) close() (err error) {
 			err = errors.Join(err, n.client.Close())
 		}
 	}
-	g.removeNetwork()
+	g.remove()
 	return errors.Join(err, g.log.Close())
 }

@@ -161,13 +161,16 @@ func (l *load) counts() (writes, reads int) {
 }
 
 // check checks that all acknowledged numbers are there, and removes them.
-func (l *load) check(ctx context.Context, leader *node) error {
+func (l *load) check(ctx context.Context, g *group) error {
 	if l.wrong != nil {
 		return l.wrong
 	}
 	for w, numbers := range l.acked {
-		members, err := leader.client.SMembersMap(ctx, l.key(w)).Result()
-		if err != nil {
+		var members map[string]struct{}
+		if err := g.atLeader(ctx, func(c *redis.Client) (err error) {
+			members, err = c.SMembersMap(ctx, l.key(w)).Result()
+			return err
+		}); err != nil {
 			return err
 		}
 		for _, n := range numbers {
@@ -175,7 +178,7 @@ func (l *load) check(ctx context.Context, leader *node) error {
 				return fmt.Errorf("%s has no %d, which was acknowledged", l.key(w), n)
 			}
 		}
-		if err := leader.client.Del(ctx, l.key(w)).Err(); err != nil {
+		if err := g.atLeader(ctx, func(c *redis.Client) error { return c.Del(ctx, l.key(w)).Err() }); err != nil {
 			return err
 		}
 	}

@@ -64,11 +64,13 @@ func run() error {
 	}
 	fmt.Printf("failover: seed %d: %v: %d acknowledged writes found, %d reads, %d messages of a queue, "+
 		"%d entries and %d answers of elements, 0 losses\n", o.Seed, r.Faults, r.Writes, r.Reads, r.Messages, r.Entries, r.Answers)
-	for _, kind := range slices.Sorted(maps.Keys(r.Gaps)) {
-		gaps := r.Gaps[kind]
-		fmt.Printf("failover: %s clients: %d faults of leaders, nothing acknowledged for %v (median), %v (p99), %v (longest)\n", kind,
-			len(gaps), failover.Percentile(gaps, 0.5).Round(time.Millisecond), failover.Percentile(gaps, 0.99).Round(time.Millisecond),
-			failover.Percentile(gaps, 1).Round(time.Millisecond))
+	for _, fault := range slices.Sorted(maps.Keys(r.Gaps)) {
+		for _, kind := range slices.Sorted(maps.Keys(r.Gaps[fault])) {
+			gaps := r.Gaps[fault][kind]
+			part := func(p float64) time.Duration { return failover.Percentile(gaps, p).Round(time.Millisecond) }
+			fmt.Printf("failover: leader %s, %s clients: %d times, nothing acknowledged for %v (median), %v (p99), %v (longest)\n",
+				fault, kind, len(gaps), part(0.5), part(0.99), part(1))
+		}
 	}
 	return nil
 }
