@@ -127,8 +127,14 @@ func (srv *Server) openGroup(fs disk.FS, dir string, state []byte) (journal.Jour
 		Witness:     set.Raft.Witness,
 		Zone:        func() string { return srv.config.Get().Raft.Zone },
 		LeaderZones: func() []string { return srv.config.Get().Raft.LeaderZones },
-		Known:       srv.otherShards,
-		Trailing:    func() int64 { return eviction.CheckpointSize(srv.config.Get()) },
+		WriteProblem: func() string {
+			if f := srv.storageFailure(); f != nil {
+				return f.Err.Error()
+			}
+			return ""
+		},
+		Known:    srv.otherShards,
+		Trailing: func() int64 { return eviction.CheckpointSize(srv.config.Get()) },
 	}
 	if o.Dial == nil {
 		o.Dial = func(addr string, timeout time.Duration) (net.Conn, error) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -17,29 +18,14 @@ import (
 	"github.com/atomredis/atomredis/internal/testing/crashfs"
 	"github.com/atomredis/atomredis/internal/testing/freeport"
 	"github.com/atomredis/atomredis/internal/testing/transcript"
+	"github.com/atomredis/atomredis/persist/disk"
 )
 
 // A server whose disk is full stops participating, keeps running and reports the reason; when there is room it takes
 // part again.
 func TestAServerOfAGroupOnAFullDisk(t *testing.T) {
 	t.Parallel()
-	full := map[*groupNode]*atomic.Bool{}
-	g := &testGroup{t: t}
-	for range 3 {
-		n := &groupNode{addr: freeport.Addr(t), dir: "/db", g: g}
-		full[n] = new(atomic.Bool)
-		n.fs = crashfs.Full(crashfs.New(), full[n])
-		g.nodes = append(g.nodes, n)
-	}
-	for _, n := range g.nodes {
-		n.start()
-	}
-	t.Cleanup(func() {
-		for _, n := range g.nodes {
-			n.Abandon()
-		}
-	})
-	g.settled()
+	g, full := startGroupOnDisks(t, crashfs.Full)
 	for _, leads := range []bool{true, false} {
 		victim := g.settled()
 		if !leads {
@@ -70,6 +56,65 @@ func TestAServerOfAGroupOnAFullDisk(t *testing.T) {
 		victim.start()
 		victim.client().waitFor("GET after", "x")
 	}
+}
+
+// startGroupOnDisks starts a group of three servers on disks that fail while a flag is set.
+func startGroupOnDisks(t *testing.T, failing func(disk.FS, *atomic.Bool) disk.FS) (*testGroup, map[*groupNode]*atomic.Bool) {
+	g, fails := &testGroup{t: t}, map[*groupNode]*atomic.Bool{}
+	for range 3 {
+		n := &groupNode{addr: freeport.Addr(t), dir: "/db", g: g}
+		fails[n] = new(atomic.Bool)
+		n.fs = failing(crashfs.New(), fails[n])
+		g.nodes = append(g.nodes, n)
+	}
+	for _, n := range g.nodes {
+		n.start()
+	}
+	t.Cleanup(func() {
+		for _, n := range g.nodes {
+			n.Abandon()
+		}
+	})
+	g.settled()
+	return g, fails
+}
+
+// A leader that refuses changes because its checkpoints fail hands the lead to a server that executes them. Without another one
+// it leads on, and when there is room again it executes changes.
+func TestALeaderWhoseCheckpointsFailHandsTheLeadOver(t *testing.T) {
+	t.Parallel()
+	g, fails := startGroupOnDisks(t, func(fs disk.FS, full *atomic.Bool) disk.FS {
+		return crashfs.Wrap(fs, errorfs.InjectorFunc(func(op errorfs.Op) error {
+			if full.Load() && op.Kind == errorfs.OpFileWrite && strings.Contains(op.Path, "/checkpoint/") {
+				return syscall.ENOSPC
+			}
+			return nil
+		}))
+	})
+	victim := g.settled()
+	require.Equal(t, "+OK", victim.client().do("SET key 1"))
+	fails[victim].Store(true)
+	require.Equal(t, "+Background saving started", victim.client().do("BGSAVE"))
+	require.Eventually(t, func() bool { return g.leader() != victim }, testTimeout, 10*time.Millisecond)
+	leader := g.settled()
+	require.Equal(t, "+OK", leader.client().do("SET key 2"))
+	require.Eventually(t, func() bool {
+		return strings.Contains(leader.client().do("RAFT.CHECK"), victim.addr+" refuses changes: checkpoint: ")
+	}, testTimeout, 10*time.Millisecond)
+
+	for _, n := range g.nodes {
+		fails[n].Store(true)
+		n.client().do("BGSAVE")
+	}
+	for _, n := range g.nodes {
+		n.client().waitFor("INFO persistence", "storage_last_error:checkpoint: ")
+	}
+	require.Contains(t, g.settled().client().do("SET key 3"), "MISCONF")
+	for _, n := range g.nodes {
+		fails[n].Store(false)
+	}
+	require.Eventually(t, func() bool { return g.leader().client().do("SET key 3") == "+OK" }, testTimeout, 10*time.Millisecond)
+	g.leader().client().waitFor("RAFT.CHECK", "[]")
 }
 
 // With tls-replication only servers with a certificate of the group's authority are accepted.

@@ -49,6 +49,9 @@ type Options struct {
 	// should lead, the most preferred first. Both may be nil.
 	Zone        func() string
 	LeaderZones func() []string
+	// WriteProblem returns why the server refuses changes at the moment, "" if it does not. It is called once the server takes
+	// part. nil never refuses.
+	WriteProblem func() string
 	// Timeout is the silence of a leader after which another one is elected, within one more Timeout. It must be the
 	// same on all servers.
 	Timeout time.Duration
@@ -199,6 +202,8 @@ type Member struct {
 	Index uint64
 	// LogBytes is the length of its log, 0 if unknown.
 	LogBytes int64
+	// WriteProblem says why it refuses changes, "" if it does not.
+	WriteProblem string
 }
 
 // CriticalZones returns the zones without which too few voters for a majority would be left, sorted. A voter without a zone

@@ -394,6 +394,9 @@ func (n *Node) Check() (problems []string) {
 		if m.Role.Votes() {
 			online++
 		}
+		if a.WriteProblem != "" {
+			say("%s refuses changes: %s", m.Addr, a.WriteProblem)
+		}
 		if a.Leader != st.Leader {
 			say("%s takes %q for the leader, and %s takes %q", m.Addr, a.Leader, st.Addr, st.Leader)
 		}

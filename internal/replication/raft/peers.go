@@ -56,6 +56,8 @@ type news struct {
 	Group    uint64 `json:",omitempty"`
 	// Problem says why the server takes no part in the group any more.
 	Problem string `json:",omitempty"`
+	// WriteProblem says why the server refuses changes at the moment.
+	WriteProblem string `json:",omitempty"`
 	// Membership is the leader's answer about the asking server.
 	Membership *membership `json:",omitempty"`
 	// Joined says that Join has succeeded, to servers that do not know peer.Failed.
@@ -164,7 +166,7 @@ func (p *peers) own() news {
 	}
 	if r := n.consensus(); r != nil {
 		_, id := r.LeaderWithID()
-		a.Leader, a.Index = string(id), r.AppliedIndex()
+		a.Leader, a.Index, a.WriteProblem = string(id), r.AppliedIndex(), n.writeProblem()
 	}
 	return a
 }
@@ -437,5 +439,5 @@ func (p *peers) known(addr string) quorum.Member {
 	defer p.mu.Unlock()
 	s, ok := p.seen[addr]
 	return quorum.Member{Client: s.Client, Sentinel: s.Sentinel, Zone: s.Zone, Index: s.Index, LogBytes: s.LogBytes,
-		Online: ok && s.Problem == "" && time.Since(s.at) < fresh}
+		WriteProblem: s.WriteProblem, Online: ok && s.Problem == "" && time.Since(s.at) < fresh}
 }

@@ -114,13 +114,15 @@ func (n *Node) votersWithData(r *consensus.Raft) (ids []consensus.ServerID) {
 	return ids
 }
 
-// successor returns the online voter with the most entries that may lead, "" if there is none.
+// successor returns the online voter with the most entries that may lead, "" if there is none. Those that refuse changes come last.
 func (n *Node) successor(r *consensus.Raft) (best consensus.ServerID) {
-	most := uint64(0)
+	most, refuses := uint64(0), false
 	for _, id := range n.votersWithData(r) {
 		f, _ := n.progress.known(id, r.CurrentTerm())
-		if n.peers.known(string(id)).Online && (best == "" || f.has > most) {
-			best, most = id, f.has
+		m := n.peers.known(string(id))
+		bad := m.WriteProblem != ""
+		if m.Online && (best == "" || refuses && !bad || refuses == bad && f.has > most) {
+			best, most, refuses = id, f.has, bad
 		}
 	}
 	return best

@@ -9,7 +9,7 @@ import (
 	"github.com/atomredis/atomredis/internal/replication/quorum"
 )
 
-// preference has since when a leader leads, or has last tried to hand the lead to a server in a better zone.
+// preference has since when a leader leads, or has last tried to hand the lead to a better server.
 type preference struct {
 	term  uint64
 	since time.Time
@@ -33,26 +33,42 @@ func (n *Node) leaderZones() []string {
 	return n.o.LeaderZones()
 }
 
+// writeProblem returns why the server refuses changes at the moment, "" if it does not.
+func (n *Node) writeProblem() string {
+	if n.o.WriteProblem == nil {
+		return ""
+	}
+	return n.o.WriteProblem()
+}
+
 // prefer hands the lead to the server of a configuration whose zone comes before the leader's in LeaderZones, if it has
-// nearly all data.
+// nearly all data. A leader that refuses changes hands the lead to any server that does not, also soon after its election.
 func (p *peers) prefer(c consensus.Configuration) {
 	n := p.n
 	if term := n.termOf(); term != p.preference.term {
 		p.preference = preference{term, time.Now()}
 	}
-	better := p.better(c)
-	if better == "" || time.Since(p.preference.since) < steady*n.o.Timeout {
+	problem, wait := n.writeProblem(), steady*n.o.Timeout
+	better := p.better(c, problem != "")
+	if problem != "" {
+		wait = n.o.Timeout
+	}
+	if better == "" || time.Since(p.preference.since) < wait {
 		return
 	}
 	p.preference.since = time.Now()
-	n.o.Log.Info("the lead goes to a server in a better zone", "server", better, "zone", p.known(better).Zone)
+	if problem != "" {
+		n.o.Log.Warn("the lead goes to a server that can execute changes", "server", better, "error", problem)
+	} else {
+		n.o.Log.Info("the lead goes to a server in a better zone", "server", better, "zone", p.known(better).Zone)
+	}
 	if err := n.Transfer(better); err != nil {
 		n.o.Log.Warn("the lead was not handed over", "server", better, "error", err.Error())
 	}
 }
 
-// better returns the server that prefer hands the lead to, "" if there is none.
-func (p *peers) better(c consensus.Configuration) (addr string) {
+// better returns the server that prefer hands the lead to, "" if there is none. Its zone need not be better with anyZone.
+func (p *peers) better(c consensus.Configuration, anyZone bool) (addr string) {
 	zones := p.n.leaderZones()
 	rank := func(zone string) int {
 		if at := slices.Index(zones, zone); at >= 0 {
@@ -61,9 +77,12 @@ func (p *peers) better(c consensus.Configuration) (addr string) {
 		return len(zones)
 	}
 	best := rank(p.n.zone())
+	if anyZone {
+		best = len(zones) + 1
+	}
 	for _, s := range c.Servers {
 		m := p.known(string(s.ID))
-		if r := rank(m.Zone); roleOf(s) == quorum.Voter && r < best && m.Online && p.hasAll(s.ID, m) {
+		if r := rank(m.Zone); roleOf(s) == quorum.Voter && r < best && m.Online && m.WriteProblem == "" && p.hasAll(s.ID, m) {
 			best, addr = r, string(s.ID)
 		}
 	}
