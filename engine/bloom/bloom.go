@@ -42,6 +42,9 @@ const (
 	fixedSize              // the filter does not grow
 
 	allFlags = exactSize | sizeIsBits | hash64 | fixedSize
+
+	// formerLayout says that the layout is that of older versions. It is not stored.
+	formerLayout = 1 << 31
 )
 
 // fixedGrowth is the stored growth of filters that do not grow: the module's default.
@@ -71,7 +74,6 @@ type Filter struct {
 	items  uint64
 	flags  uint32
 	growth uint32
-	former bool // the layout is that of older versions
 }
 
 // Link is a sub-filter.
@@ -206,7 +208,7 @@ func (f *Filter) grow() error {
 	if over > 0 || len(f.links) == MaxLinks {
 		return ErrLimit
 	}
-	if f.former {
+	if f.Former() {
 		return f.growFormer(capacity)
 	}
 	l, ok := newLink(f.flags, capacity, last.Rate*tightening)
@@ -221,7 +223,7 @@ type hash struct{ first, step uint64 }
 
 func (f *Filter) hash(item []byte) (h hash) {
 	switch {
-	case f.former:
+	case f.Former():
 		return formerHash(item)
 	case f.flags&hash64 != 0:
 		h.first, h.step = murmur.Pair64(item, seed64)
@@ -244,7 +246,7 @@ func (l *Link) modulo(x uint64) uint64 {
 
 // has reports whether a sub-filter has an item.
 func (f *Filter) has(i int, h hash) bool {
-	if f.former {
+	if f.Former() {
 		return f.hasFormer(i, h)
 	}
 	l, array := &f.links[i], f.Array(i)
@@ -259,7 +261,7 @@ func (f *Filter) has(i int, h hash) bool {
 
 // set adds an item to a sub-filter.
 func (f *Filter) set(i int, h hash) {
-	if f.former {
+	if f.Former() {
 		f.setFormer(i, h)
 		return
 	}
@@ -302,7 +304,7 @@ func (f *Filter) hasHash(h hash) bool {
 // Add adds an item. It returns false if the filter seems to have it already.
 func (f *Filter) Add(item []byte) (added bool, err error) {
 	h := f.hash(item)
-	if last := len(f.links) - 1; !f.former && f.links[last].Bytes >= fetched {
+	if last := len(f.links) - 1; !f.Former() && f.links[last].Bytes >= fetched {
 		f.fetch(last, h)
 	}
 	if f.hasHash(h) {
@@ -327,7 +329,7 @@ func (f *Filter) Grows() (expansion uint32, ok bool) { return f.growth, f.flags&
 func (f *Filter) Flags() uint32 { return f.flags }
 
 // Former reports whether the filter has the layout of older versions, which the module does not know.
-func (f *Filter) Former() bool { return f.former }
+func (f *Filter) Former() bool { return f.flags&formerLayout != 0 }
 
 // HashBits returns the number of bits of hashes.
 func (f *Filter) HashBits() int {
@@ -370,7 +372,7 @@ func (f *Filter) Links() []Link { return f.links }
 
 // Clone returns a copy.
 func (f *Filter) Clone() *Filter {
-	c := &Filter{links: append([]Link(nil), f.links...), items: f.items, flags: f.flags, growth: f.growth, former: f.former}
+	c := &Filter{links: append([]Link(nil), f.links...), items: f.items, flags: f.flags, growth: f.growth}
 	c.Init(c)
 	f.CopyTo(&c.Value)
 	return c

@@ -27,7 +27,7 @@ var (
 
 // Header returns the header. LoadHeader makes a filter without bits from it, and LoadChunk adds the results of Chunk.
 func (f *Filter) Header() []byte {
-	if f.former {
+	if f.Former() {
 		return f.appendFormerHead([]byte(formerMark))
 	}
 	b := binary.LittleEndian.AppendUint64(make([]byte, 0, headerSize+linkSize*len(f.links)), f.items)
@@ -90,7 +90,7 @@ func (f *Filter) link(at uint64) (i int, rest uint64, ok bool) {
 // Chunk returns the bytes from a position on, which starts at 1. next is the position after them, 0 without further
 // bytes.
 func (f *Filter) Chunk(from uint64) (data []byte, next uint64) {
-	if f.former {
+	if f.Former() {
 		return f.Value.Chunk(from)
 	}
 	i, at, ok := f.link(from - 1)
@@ -104,9 +104,9 @@ func (f *Filter) Chunk(from uint64) (data []byte, next uint64) {
 // LoadChunk writes the bytes of a chunk. end is the position after them.
 func (f *Filter) LoadChunk(end uint64, data []byte) error {
 	switch {
-	case f.former && f.Value.LoadChunk(data) == nil:
+	case f.Former() && f.Value.LoadChunk(data) == nil:
 		return nil
-	case f.former || end < uint64(len(data)):
+	case f.Former() || end < uint64(len(data)):
 		return ErrData
 	case end == uint64(len(data)):
 		return ErrPlace

@@ -20,7 +20,7 @@ var errHead = errors.New("bloom: the stored head is malformed")
 // and the number of sub-filters. For each sub-filter follow the rate and the bits per item in eight bytes each, and
 // capacity, items, bytes and power of two.
 func (f *Filter) AppendHead(dst []byte) []byte {
-	if f.former {
+	if f.Former() {
 		return f.appendFormerHead(dst)
 	}
 	dst = appendUints(append(dst, format), uint64(f.flags), uint64(f.growth), f.items, uint64(len(f.links)))
@@ -87,7 +87,7 @@ func decodeFormerHead(head []byte) (*Filter, error) {
 	r := paged.NewReader(head[1:])
 	r.Fixed()
 	r.Uint(1, formerMaxCapacity)
-	f := &Filter{former: true, flags: hash64, growth: uint32(r.Uint(0, math.MaxUint32))}
+	f := &Filter{flags: hash64 | formerLayout, growth: uint32(r.Uint(0, math.MaxUint32))}
 	if f.growth == 0 {
 		f.flags |= fixedSize
 	}

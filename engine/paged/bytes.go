@@ -24,17 +24,23 @@ type Bytes struct {
 	size   uint32 // of a page
 	last   uint32 // of the last page
 	pages  uint32
-	groups []group
+	noted  uint32  // that of the only page: see group
+	only   *byte   // the page of an array that has one page, nil until written to
+	groups []group // of other arrays
 }
 
 type group struct {
 	pages []*byte  // nil until one of them is written to; a page is nil until written to
-	noted []uint32 // the last epoch in which a change was noted; nil before the first
+	noted []uint32 // the last epoch in which a change was noted, 0 before the first; nil until one is noted
 }
 
 // NewBytes returns an array of pages of size bytes, from 1 to PageSize. Together they may have up to MaxBytes.
 func NewBytes(size, pages int) Bytes {
-	return Bytes{size: uint32(size), last: uint32(size), pages: uint32(pages), groups: make([]group, (pages+groupPages-1)/groupPages)}
+	b := Bytes{size: uint32(size), last: uint32(size), pages: uint32(pages)}
+	if pages > 1 {
+		b.groups = make([]group, (pages+groupPages-1)/groupPages)
+	}
+	return b
 }
 
 // NewArray returns an array of size bytes, from 1 to MaxBytes. Its pages have PageSize bytes, but for the last one.
@@ -64,11 +70,35 @@ func (b *Bytes) sizeOf(page int) int {
 
 // Page returns a page for reading, nil if it was never written to.
 func (b *Bytes) Page(i int) []byte {
-	g := &b.groups[i/groupPages]
-	if g.pages == nil || g.pages[i%groupPages] == nil {
+	if p := b.page(uint64(i)); p != nil {
+		return unsafe.Slice(p, b.sizeOf(i))
+	}
+	return nil
+}
+
+// page returns the first byte of a page, nil if nothing was written to the page.
+func (b *Bytes) page(i uint64) *byte {
+	if b.pages == 1 {
+		return b.only
+	}
+	pages := b.groups[i/groupPages].pages
+	if i %= groupPages; i >= uint64(len(pages)) {
 		return nil
 	}
-	return unsafe.Slice(g.pages[i%groupPages], b.sizeOf(i))
+	return pages[i]
+}
+
+// setPage replaces the memory of a page.
+func (b *Bytes) setPage(i int, page *byte) {
+	if b.pages == 1 {
+		b.only = page
+		return
+	}
+	g := &b.groups[i/groupPages]
+	if g.pages == nil {
+		g.pages = make([]*byte, b.inGroup(i/groupPages))
+	}
+	g.pages[i%groupPages] = page
 }
 
 // bitsInPage is how many bits a page of PageSize bytes has.
@@ -76,20 +106,14 @@ const bitsInPage = 8 * PageSize
 
 // Bit reports whether a bit is set in an array that NewArray has made.
 func (b *Bytes) Bit(at uint64) bool {
-	page := at / bitsInPage
-	pages := b.groups[page/groupPages].pages
-	if page %= groupPages; page >= uint64(len(pages)) || pages[page] == nil {
-		return false
-	}
-	return *(*byte)(unsafe.Add(unsafe.Pointer(pages[page]), at/8%PageSize))&(1<<(at%8)) != 0
+	p := b.page(at / bitsInPage)
+	return p != nil && *(*byte)(unsafe.Add(unsafe.Pointer(p), at/8%PageSize))&(1<<(at%8)) != 0
 }
 
 // Fetch adds a bit of an array that NewArray has made to what is prefetched.
 func (b *Bytes) Fetch(l *prefetch.List, at uint64) {
-	page := at / bitsInPage
-	pages := b.groups[page/groupPages].pages
-	if page %= groupPages; page < uint64(len(pages)) && pages[page] != nil {
-		l.Add(uintptr(unsafe.Pointer(pages[page]))+uintptr(at/8%PageSize), 1)
+	if p := b.page(at / bitsInPage); p != nil {
+		l.Add(uintptr(unsafe.Pointer(p))+uintptr(at/8%PageSize), 1)
 	}
 }
 
@@ -97,14 +121,11 @@ func (b *Bytes) Fetch(l *prefetch.List, at uint64) {
 // reports false, and does nothing, if it is not noted or nothing was written to it yet.
 func (b *Bytes) SetBit(at uint64, epoch Noted) bool {
 	page := at / bitsInPage
-	g := &b.groups[page/groupPages]
-	if page %= groupPages; page >= uint64(len(g.pages)) || g.pages[page] == nil {
+	p := b.page(page)
+	if p == nil || epoch != Unnoted && Noted(b.notedIn(page)) != epoch {
 		return false
 	}
-	if epoch != Unnoted && (page >= uint64(len(g.noted)) || Noted(g.noted[page]) != epoch) {
-		return false
-	}
-	*(*byte)(unsafe.Add(unsafe.Pointer(g.pages[page]), at/8%PageSize)) |= 1 << (at % 8)
+	*(*byte)(unsafe.Add(unsafe.Pointer(p), at/8%PageSize)) |= 1 << (at % 8)
 	return true
 }
 
@@ -141,37 +162,44 @@ func (b *Bytes) write(i int) (page []byte, made bool) {
 	if page = b.Page(i); page != nil {
 		return page, false
 	}
-	g := &b.groups[i/groupPages]
-	if g.pages == nil {
-		g.pages = make([]*byte, b.inGroup(i/groupPages))
-	}
 	page = make([]byte, b.sizeOf(i))
-	g.pages[i%groupPages] = unsafe.SliceData(page)
+	b.setPage(i, unsafe.SliceData(page))
 	return page, true
 }
 
 // inGroup returns the number of pages of a group.
 func (b *Bytes) inGroup(g int) int { return min(groupPages, int(b.pages)-g*groupPages) }
 
-// isNoted reports whether a page is marked as changed in an epoch.
-func (b *Bytes) isNoted(i int, epoch uint32) bool {
+// notedIn returns the last epoch in which a change of a page was noted, 0 if there is none.
+func (b *Bytes) notedIn(i uint64) uint32 {
+	if b.pages == 1 {
+		return b.noted
+	}
 	noted := b.groups[i/groupPages].noted
-	return noted != nil && noted[i%groupPages] == epoch
+	if i %= groupPages; i >= uint64(len(noted)) {
+		return 0
+	}
+	return noted[i]
 }
 
 // note marks a page as changed in an epoch, and reports whether it was unmarked.
 func (b *Bytes) note(i int, epoch uint32) bool {
+	was := b.notedIn(uint64(i))
+	if b.pages == 1 {
+		b.noted = epoch
+		return was != epoch
+	}
 	g := &b.groups[i/groupPages]
 	if g.noted == nil {
 		g.noted = make([]uint32, b.inGroup(i/groupPages))
 	}
-	was := g.noted[i%groupPages]
 	g.noted[i%groupPages] = epoch
 	return was != epoch
 }
 
 // forget removes the marks of all pages.
 func (b *Bytes) forget() {
+	b.noted = 0
 	for i := range b.groups {
 		b.groups[i].noted = nil
 	}
@@ -184,7 +212,7 @@ func (b *Bytes) All() iter.Seq2[int, []byte] { return b.from(0) }
 func (b *Bytes) from(first int) iter.Seq2[int, []byte] {
 	return func(yield func(int, []byte) bool) {
 		for i := first; i < int(b.pages); {
-			if b.groups[i/groupPages].pages == nil {
+			if b.pages > 1 && b.groups[i/groupPages].pages == nil {
 				i = (i/groupPages + 1) * groupPages
 				continue
 			}
@@ -200,17 +228,8 @@ func (b *Bytes) from(first int) iter.Seq2[int, []byte] {
 func (b *Bytes) clone() Bytes {
 	c := NewBytes(int(b.size), int(b.pages))
 	c.last = b.last
-	for g := range b.groups {
-		if b.groups[g].pages == nil {
-			continue
-		}
-		pages := slices.Clone(b.groups[g].pages)
-		for i, page := range pages {
-			if page != nil {
-				pages[i] = unsafe.SliceData(slices.Clone(unsafe.Slice(page, b.sizeOf(g*groupPages+i))))
-			}
-		}
-		c.groups[g].pages = pages
+	for i, page := range b.All() {
+		c.setPage(i, unsafe.SliceData(slices.Clone(page)))
 	}
 	return c
 }

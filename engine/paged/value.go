@@ -98,7 +98,7 @@ func (v *Value) Array(i int) *Bytes { return &v.arrays[i] }
 // Write returns a page for writing.
 func (v *Value) Write(array, page int) []byte {
 	b := &v.arrays[array]
-	if t := v.track; t != nil && !(t.log.Quiet() && b.isNoted(page, t.log.Epoch())) {
+	if t := v.track; t != nil && !(t.log.Quiet() && b.notedIn(uint64(page)) == t.log.Epoch()) {
 		t.name = [pageName]byte{partPage}
 		binary.BigEndian.PutUint16(t.name[1:], uint16(array))
 		binary.BigEndian.PutUint32(t.name[3:], uint32(page))
@@ -131,7 +131,7 @@ func (v *Value) Truncate(array, page int) {
 	for i, p := range b.from(page) {
 		v.Write(array, i)
 		v.written -= listpack.Allocated(len(p))
-		b.groups[i/groupPages].pages[i%groupPages] = nil
+		b.setPage(i, nil)
 	}
 }
 
@@ -181,7 +181,9 @@ func (v *Value) MemoryUsage() int {
 	n := v.written + cap(v.arrays)*int(unsafe.Sizeof(Bytes{}))
 	for i := range v.arrays {
 		b := &v.arrays[i]
-		n += len(b.groups)*int(unsafe.Sizeof(group{})) + 8*min(int(b.pages), v.written/int(b.size))
+		if b.pages > 1 {
+			n += len(b.groups)*int(unsafe.Sizeof(group{})) + 8*min(int(b.pages), v.written/int(b.size))
+		}
 	}
 	return n
 }
