@@ -55,17 +55,17 @@ type fault struct {
 
 var (
 	faults = []fault{
-		{"killed", (*group).kill, 500 * time.Millisecond, (*group).start},
-		{"stopped for 3 s", (*group).suspend, 3 * time.Second, (*group).resume},
-		{"cut off for 3 s", (*group).cutOff, 3 * time.Second, (*group).reconnect},
-		{"cannot send for 3 s", (*group).silence, 3 * time.Second, (*group).reconnect},
-		{"disk full", (*group).fillDisk, 0, (*group).freeDisk},
-		{"directory lost", (*group).loseDirectory, 500 * time.Millisecond, (*group).start},
-		{"replaced", (*group).join, 0, (*group).leave},
-		{"lead transferred", (*group).transfer, 0, nil},
+		{"kill", (*group).kill, 500 * time.Millisecond, (*group).start},
+		{"stop for 3 s", (*group).suspend, 3 * time.Second, (*group).resume},
+		{"cut for 3 s", (*group).cutOff, 3 * time.Second, (*group).reconnect},
+		{"silence for 3 s", (*group).silence, 3 * time.Second, (*group).reconnect},
+		{"full disk", (*group).fillDisk, 0, (*group).freeDisk},
+		{"lost directory", (*group).loseDirectory, 500 * time.Millisecond, (*group).start},
+		{"replacement", (*group).join, 0, (*group).leave},
+		{"transfer", (*group).transfer, 0, nil},
 	}
-	longStop = fault{"stopped for 30 s", (*group).suspend, 30 * time.Second, (*group).resume}
-	upgrade  = fault{"upgraded", (*group).end, 0, (*group).upgrade}
+	longStop = fault{"stop for 30 s", (*group).suspend, 30 * time.Second, (*group).resume}
+	upgrade  = fault{"upgrade", (*group).end, 0, (*group).upgrade}
 )
 
 // choose chooses the next fault: long pauses are rare, and every fifth fault hits a server other than the leader.

@@ -46,6 +46,9 @@ type node struct {
 
 func (n *node) addr() string { return n.ip + ":" + port }
 
+// outer is the end of the server's network interface outside of its namespace.
+func (n *node) outer() string { return n.space + "-out" }
+
 func (n *node) raftAddr() string { return n.ip + ":" + raftPort }
 
 // silent is a log of go-redis that drops everything.
@@ -94,12 +97,11 @@ func newGroup(o Options) (g *group, err error) {
 		{"addr", "add", own + "/24", "dev", bridge},
 		{"link", "set", bridge, "up"},
 	}
-	for i, n := range g.nodes {
-		outer := "atomf" + strconv.Itoa(i+1)
+	for _, n := range g.nodes {
 		steps = append(steps,
 			[]string{"netns", "add", n.space},
-			[]string{"link", "add", outer, "type", "veth", "peer", "name", "eth0", "netns", n.space},
-			[]string{"link", "set", outer, "master", bridge, "up"},
+			[]string{"link", "add", n.outer(), "type", "veth", "peer", "name", "eth0", "netns", n.space},
+			[]string{"link", "set", n.outer(), "master", bridge, "up"},
 			[]string{"-n", n.space, "addr", "add", n.ip + "/24", "dev", "eth0"},
 			[]string{"-n", n.space, "link", "set", "eth0", "up"},
 			[]string{"-n", n.space, "link", "set", "lo", "up"})
@@ -133,6 +135,7 @@ func (g *group) makeDisk(n *node) error {
 // remove removes networks and disks.
 func (g *group) remove() {
 	for _, n := range g.nodes {
+		_ = ip("link", "del", n.outer()) // the kernel deletes it with the namespace, but later
 		_ = ip("netns", "del", n.space)
 		_ = run("umount", g.dir(n))
 	}

@@ -68,7 +68,7 @@ func run() error {
 		for _, kind := range slices.Sorted(maps.Keys(r.Gaps[fault])) {
 			gaps := r.Gaps[fault][kind]
 			part := func(p float64) time.Duration { return failover.Percentile(gaps, p).Round(time.Millisecond) }
-			fmt.Printf("failover: leader %s, %s clients: %d times, nothing acknowledged for %v (median), %v (p99), %v (longest)\n",
+			fmt.Printf("failover: %s of a leader, %s clients: %d times, nothing acknowledged for %v (median), %v (p99), %v (longest)\n",
 				fault, kind, len(gaps), part(0.5), part(0.99), part(1))
 		}
 	}
