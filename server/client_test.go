@@ -207,7 +207,7 @@ func TestInfoIsWellFormed(t *testing.T) {
 	for _, h := range headers {
 		names = append(names, h[1])
 	}
-	require.Equal(t, []string{"Server", "Clients", "Memory", "Persistence", "Store", "Stats", "Replication", "CPU", "Modules",
+	require.Equal(t, []string{"Server", "Clients", "Memory", "Persistence", "Store", "Threads", "Stats", "Replication", "CPU", "Hotkeys", "Modules",
 		"Commandstats", "Errorstats", "Latencystats", "Cluster", "Keyspace"}, names)
 	for line := range strings.SplitSeq(strings.TrimSuffix(all, "\r\n"), "\r\n") {
 		require.Regexp(t, `^($|# \w+$|[\w|.-]+:[^:\n]*$)`, line)
@@ -233,7 +233,7 @@ func TestOperationsPerSecondAreMeasured(t *testing.T) {
 	s.sessions.Counters.BytesIn.Add(4096)
 	s.replica.Received.Add(8192) // it is part of the total
 	s.followed.Sent.Add(2048)
-	s.stats.loops.Rounds.Add(10)
+	s.stats.loops[0].Rounds.Add(10)
 	s.Sample(3000)
 	rate := s.rates.Last()
 	require.EqualValues(t, 25, rate.Commands)

@@ -20,6 +20,7 @@ import (
 	servercommands "github.com/atomredis/atomredis/internal/commands/server"
 	"github.com/atomredis/atomredis/internal/stats"
 	"github.com/atomredis/atomredis/internal/transfer"
+	"github.com/atomredis/atomredis/internal/transport"
 	"github.com/atomredis/atomredis/internal/version"
 )
 
@@ -31,9 +32,11 @@ var infoSections = []servercommands.InfoSection{
 	{Name: "Memory", Write: infoMemory},
 	{Name: "Persistence", Write: infoPersistence},
 	{Name: "Store", Extra: true, Write: infoStore},
+	{Name: "Threads", Write: infoThreads},
 	{Name: "Stats", Write: infoStats},
 	{Name: "Replication", Write: infoReplication},
 	{Name: "CPU", Write: infoCPU},
+	{Name: "Hotkeys", Write: servercommands.WriteHotKeys},
 	{Name: "Modules", Write: infoModules},
 	{Name: "Commandstats", Extra: true, Write: infoCommandStats},
 	{Name: "Errorstats", Write: infoErrorStats},
@@ -337,7 +340,8 @@ func infoStats(b *servercommands.InfoText, c *command.Ctx) {
 	b.Number("acl_access_denied_channel", n.Denied[acl.DeniedChannel].Load())
 	b.Number("acl_access_denied_tls_cert", n.Denied[acl.DeniedCertificate].Load())
 	b.Number("acl_access_denied_db", n.Denied[acl.DeniedDatabase].Load())
-	reads, writes := s.loops.Reads.Load(), s.loops.Writes.Load()
+	loops := transport.Sum(s.loops)
+	reads, writes := loops.Reads, loops.Writes
 	allReads := reads + s.goroutines.Reads.Load()
 	b.Number("total_reads_processed", allReads)
 	b.Number("total_writes_processed", writes+s.goroutines.Writes.Load())
@@ -357,12 +361,25 @@ func infoStats(b *servercommands.InfoText, c *command.Ctx) {
 	b.Milliseconds("slowlog_commands_time_ms_max", commands.Slow.Longest)
 	b.Number("reply_buffer_shrinks", n.Shrinks.Load())
 	b.Number("reply_buffer_expands", n.Expands.Load())
-	b.Number("eventloop_cycles", s.loops.Rounds.Load())
-	b.Number("eventloop_cycles_with_clients_processing", s.loops.Busy.Load())
+	b.Number("eventloop_cycles", loops.Rounds)
+	b.Number("eventloop_cycles_with_clients_processing", loops.Busy)
 	b.Number("eventloop_duration_sum", srv.loopTime().Microseconds())
 	b.Number("eventloop_duration_cmd_sum", commands.Took.Microseconds())
 	b.Number("instantaneous_eventloop_cycles_per_sec", rate.Rounds)
 	b.Number("instantaneous_eventloop_duration_usec", rate.RoundMicros)
+}
+
+// infoThreads writes what each event loop does. Clients with goroutines of their own are the first one's.
+func infoThreads(b *servercommands.InfoText, c *command.Ctx) {
+	s := &serverOf(c).stats
+	for i := range s.loops {
+		l := &s.loops[i]
+		clients, reads, writes := l.Clients.Load(), l.Reads.Load(), l.Writes.Load()
+		if i == 0 {
+			clients, reads, writes = clients+s.goroutines.Clients.Load(), reads+s.goroutines.Reads.Load(), writes+s.goroutines.Writes.Load()
+		}
+		b.Text("io_thread_"+strconv.Itoa(i), fmt.Sprintf("clients=%d,reads=%d,writes=%d", clients, reads, writes))
+	}
 }
 
 func infoCluster(b *servercommands.InfoText, c *command.Ctx) {

@@ -111,10 +111,11 @@ func TestInfoHasAllFieldsOfRedis(t *testing.T) {
 				require.Contains(t, got[section], name, section)
 			}
 		}
-		for _, section := range []string{"Modules", "Store", "Commandstats", "Errorstats", "Latencystats", "Keyspace"} {
+		for _, section := range []string{"Modules", "Store", "Threads", "Hotkeys", "Commandstats", "Errorstats", "Latencystats",
+			"Keyspace"} {
 			require.Contains(t, got, section)
 		}
-		require.Len(t, got, len(infoFields)+6)
+		require.Len(t, got, len(infoFields)+8)
 	})
 }
 
@@ -360,6 +361,17 @@ func TestInfoTellsOfEventLoops(t *testing.T) {
 		} else {
 			require.Zero(t, c.infoNumber("io_threaded_reads_processed"))
 		}
+		clients, reads, threads := 0, 0, 0
+		for line := range strings.Lines(c.do("INFO threads")) {
+			var thread, its, has int
+			if n, _ := fmt.Sscanf(line, "io_thread_%d:clients=%d,reads=%d", &thread, &its, &has); n == 3 {
+				require.Equal(t, threads, thread)
+				clients, reads, threads = clients+its, reads+has, threads+1
+			}
+		}
+		require.Equal(t, s.config.Get().Threads.Loops, threads)
+		require.Equal(t, 1, clients)
+		require.GreaterOrEqual(t, reads, 100)
 		require.Zero(t, testing.AllocsPerRun(10, func() { s.loopTime() })) // it reads no file: loops ask once a second
 		if s.loops == nil {
 			require.Zero(t, c.infoNumber("eventloop_cycles"))
@@ -377,6 +389,17 @@ func TestInfoTellsOfEventLoops(t *testing.T) {
 		require.Less(t, c.infoNumber("eventloop_duration_sum"),
 			float64(s.loops.ProcessorTimes().Total.Microseconds()))
 	})
+}
+
+func TestInfoTellsWhetherTheUseOfKeysIsMeasured(t *testing.T) {
+	c := startTestServer(t, Options{}).connect()
+	require.Equal(t, "# Hotkeys\r\n", c.do("INFO hotkeys"))
+	for _, command := range []string{"HOTKEYS START METRICS 1 CPU", "HOTKEYS STOP"} {
+		require.Equal(t, "+OK", c.do(command))
+		active := strings.Contains(command, "START")
+		require.Equal(t, active, c.info("hotkeys-tracking-active") == "1")
+		require.Equal(t, "0", c.info("hotkeys-cmd-cpu-time"))
+	}
 }
 
 func TestInfoTellsHz(t *testing.T) {

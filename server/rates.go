@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/atomredis/atomredis/internal/stats"
+	"github.com/atomredis/atomredis/internal/transport"
 )
 
 // This file counts the server's work, for INFO.
@@ -19,7 +20,7 @@ func (srv *Server) Sample(now int64) {
 
 func (srv *Server) totals() stats.Totals {
 	s := &srv.stats
-	return stats.Totals{Commands: srv.sessions.CommandStats.Totals().Calls, Rounds: s.loops.Rounds.Load(),
+	return stats.Totals{Commands: srv.sessions.CommandStats.Totals().Calls, Rounds: transport.Sum(s.loops).Rounds,
 		In: srv.bytesIn(), Out: srv.bytesOut(),
 		ReplIn: srv.replica.Received.Load(), ReplOut: srv.followed.Sent.Load(), Loops: srv.loopTime()}
 }
@@ -32,7 +33,7 @@ func (srv *Server) bytesIn() int64 {
 // bytesOut returns how many bytes have been sent.
 func (srv *Server) bytesOut() int64 {
 	s := &srv.stats
-	return s.goroutines.Sent.Load() + s.loops.Sent.Load() + srv.doors.Sent.Load()
+	return s.goroutines.Sent.Load() + transport.Sum(s.loops).Sent + srv.doors.Sent.Load()
 }
 
 // loopTime returns the processor time of event loops since the last ResetStats; 0 without any.

@@ -105,9 +105,10 @@ type Server struct {
 // are kept elsewhere.
 type serverStats struct {
 	connections, rejected atomic.Int64
-	goroutines, loops     transport.Counters
-	loopsBefore           atomic.Int64 // processor time of event loops before the last ResetStats, in ns
-	restored              atomic.Int64 // payloads of RESTORE that were checked
+	goroutines            transport.Counters
+	loops                 []transport.Counters // of each event loop
+	loopsBefore           atomic.Int64         // processor time of event loops before the last ResetStats, in ns
+	restored              atomic.Int64         // payloads of RESTORE that were checked
 }
 
 // Options are the parts of a server that a program, unlike redis.conf, can choose.
@@ -392,8 +393,9 @@ func (srv *Server) ResetStats() {
 		&srv.followed.NoPartial, &srv.stats.restored} {
 		c.Store(0)
 	}
-	for _, c := range []*transport.Counters{&srv.stats.goroutines, &srv.stats.loops} {
-		c.Reset()
+	srv.stats.goroutines.Reset()
+	for i := range srv.stats.loops {
+		srv.stats.loops[i].Reset()
 	}
 	srv.stats.loopsBefore.Add(int64(srv.loopTime()))
 	srv.eviction.ResetStats()

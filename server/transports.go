@@ -28,6 +28,7 @@ func (srv *Server) startTransports(o Options, loops int) error {
 	if o.Hook != nil {
 		wrap = func(c net.Conn, s transport.Session) net.Conn { return o.Hook.Conn(c, s) }
 	}
+	srv.stats.loops = make([]transport.Counters, loops)
 	srv.goroutines = transport.NewGoroutines(host, &srv.stats.goroutines, wrap)
 	srv.carriers = []carrier{srv.goroutines, srv.direct}
 	if srv.forwards != nil {
@@ -37,7 +38,7 @@ func (srv *Server) startTransports(o Options, loops int) error {
 		return nil
 	}
 	l, err := transport.NewLoops(host, transport.LoopOptions{Loops: loops, IOUring: srv.config.Get().Threads.IOUring,
-		SpareProcessors: o.SpareProcessors, Counters: &srv.stats.loops})
+		SpareProcessors: o.SpareProcessors, Counters: srv.stats.loops})
 	if errors.Is(err, errors.ErrUnsupported) {
 		return nil
 	}

@@ -30,6 +30,7 @@ type HotKeys struct {
 	ended    int64
 	cpu, net heavy
 	totals   HotKeysTotals
+	spent    time.Duration // on counting keys
 }
 
 // HotKeysTotals are sums over commands with keys: all of them, those of the chosen slots, and of these the measured
@@ -82,6 +83,7 @@ func (h *HotKeys) Use(now int64, slot int, keys [][]byte, nanos, bytes int64) bo
 	}
 	t.SampledNanos += nanos
 	t.SampledBytes += bytes
+	began := time.Now()
 	for _, key := range keys {
 		if h.Options.CPU {
 			h.cpu.add(key, nanos/n)
@@ -90,6 +92,7 @@ func (h *HotKeys) Use(now int64, slot int, keys [][]byte, nanos, bytes int64) bo
 			h.net.add(key, bytes/n)
 		}
 	}
+	h.spent += time.Since(began)
 	return true
 }
 
@@ -124,8 +127,9 @@ type HotKeysReport struct {
 	HotKeysTotals
 	Active     bool
 	DurationMS int64
-	CPU, Net   []HotKey // the most expensive first
-	NetBytes   int64    // total of the bytes counted for keys
+	CPU, Net   []HotKey      // the most expensive first
+	NetBytes   int64         // total of the bytes counted for keys
+	Spent      time.Duration // on counting keys
 }
 
 // Report returns the result up to a time in ms since 1970.
@@ -133,7 +137,7 @@ func (h *HotKeys) Report(now int64) HotKeysReport {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	r := HotKeysReport{HotKeysTotals: h.totals, Active: !h.over(now), CPU: h.cpu.top(h.Options.Count),
-		Net: h.net.top(h.Options.Count), NetBytes: h.net.total}
+		Net: h.net.top(h.Options.Count), NetBytes: h.net.total, Spent: h.spent}
 	r.DurationMS = now - h.Began
 	if !r.Active {
 		r.DurationMS = h.ended - h.Began

@@ -13,7 +13,7 @@ import (
 func Example() {
 	host := newLineHost()
 	var by transport.Transport
-	by, err := transport.NewLoops(host, transport.LoopOptions{Loops: 1, Counters: new(transport.Counters)})
+	by, err := transport.NewLoops(host, transport.LoopOptions{Loops: 1, Counters: make([]transport.Counters, 1)})
 	if errors.Is(err, errors.ErrUnsupported) {
 		by, err = transport.NewGoroutines(host, new(transport.Counters), nil), nil
 	}

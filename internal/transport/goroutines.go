@@ -75,6 +75,7 @@ func (t *Goroutines) Serve(conn net.Conn) error {
 		c.conn = t.wrap(conn, c.session)
 	}
 	t.conns[c] = struct{}{}
+	t.counters.Clients.Add(1)
 	t.wg.Add(2)
 	go c.read()
 	go c.write()

@@ -124,6 +124,7 @@ func (l *loop) adopt(c *socket) {
 	}
 	l.conns[c.fd] = c
 	l.count++
+	l.counters.Clients.Add(1)
 	if err := l.watch(unix.EPOLL_CTL_ADD, c.fd, c.interest()); err != nil {
 		l.drop(c)
 	}

@@ -80,8 +80,8 @@ func (c *socket) SetSlot(slot int) { c.slot = slot }
 // Slot implements expiry.Item.
 func (c *socket) Slot() int { return c.slot }
 
-func newLoop(owner *loops) (*loop, error) {
-	l := &loop{host: owner.host, owner: owner, counters: owner.options.Counters, keeps: owner.options.SpareProcessors,
+func newLoop(owner *loops, counters *Counters) (*loop, error) {
+	l := &loop{host: owner.host, owner: owner, counters: counters, keeps: owner.options.SpareProcessors,
 		listeners: map[int32]*listenSocket{}, buf: make([]byte, readBuffer), inputs: make([]input, 0, maxInputs),
 		coalescer: newCoalescer()}
 	var err error
@@ -264,6 +264,7 @@ func (l *loop) drop(c *socket) {
 	l.timers.Remove(c)
 	l.conns[c.fd] = nil
 	l.count--
+	l.counters.Clients.Add(-1)
 	l.gone = append(l.gone, goneSocket{c, c.fd})
 	c.fd = -1
 }

@@ -25,8 +25,8 @@ type loops struct {
 // NewLoops starts event loops. The error is errors.ErrUnsupported, or wraps it, where there are none.
 func NewLoops(h Host, o LoopOptions) (Loops, error) {
 	t := &loops{host: h, options: o}
-	for range o.Loops {
-		l, err := newLoop(t)
+	for i := range o.Loops {
+		l, err := newLoop(t, &o.Counters[i])
 		if err != nil {
 			t.Close()
 			return nil, err

@@ -127,6 +127,7 @@ func (c *stream) write() {
 	c.conn.Close() // last, so that the client is removed completely before the peer sees the end
 	c.owner.mu.Lock()
 	delete(c.owner.conns, c)
+	c.owner.counters.Clients.Add(-1)
 	c.owner.mu.Unlock()
 }
 

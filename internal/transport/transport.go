@@ -42,14 +42,31 @@ type Loops interface {
 // ProcessorTimes are processor times of threads. Total is the exact sum; none of the three ever decreases.
 type ProcessorTimes struct{ System, User, Total time.Duration }
 
-// Counters count the work of a transport. Any goroutine may read them.
+// Counters count the work of a transport, or of one event loop. Any goroutine may read them.
 type Counters struct {
+	Clients       atomic.Int64 // that are connected now
 	Reads, Writes atomic.Int64 // system calls; calls made together count separately
 	Sent          atomic.Int64 // bytes
 	Rounds, Busy  atomic.Int64 // rounds of event loops, and those in which clients sent something
 }
 
-// Reset sets the counters to zero.
+// Sums are sums of Counters.
+type Sums struct{ Reads, Writes, Sent, Rounds, Busy int64 }
+
+// Sum returns the sums of the counters of some loops.
+func Sum(loops []Counters) (sum Sums) {
+	for i := range loops {
+		c := &loops[i]
+		sum.Reads += c.Reads.Load()
+		sum.Writes += c.Writes.Load()
+		sum.Sent += c.Sent.Load()
+		sum.Rounds += c.Rounds.Load()
+		sum.Busy += c.Busy.Load()
+	}
+	return sum
+}
+
+// Reset sets the counters to zero, but for the number of clients.
 func (c *Counters) Reset() {
 	for _, n := range []*atomic.Int64{&c.Reads, &c.Writes, &c.Sent, &c.Rounds, &c.Busy} {
 		n.Store(0)
@@ -64,7 +81,7 @@ type LoopOptions struct {
 	// SpareProcessors means that GOMAXPROCS exceeds the need of the rest of the program by Loops. Then a loop keeps
 	// its processor while it waits, up to ten milliseconds, which makes it faster.
 	SpareProcessors bool
-	Counters        *Counters
+	Counters        []Counters // as many as loops, one for each
 }
 
 // Peer describes the two ends of a client's connection.

@@ -68,7 +68,7 @@ func eachTransport(t *testing.T, test func(t *testing.T, s *lineServer)) {
 	}
 	loops := func(n int, together bool) func(h *lineHost) (transport.Transport, error) {
 		return func(h *lineHost) (transport.Transport, error) {
-			return transport.NewLoops(h, transport.LoopOptions{Loops: n, IOUring: together, Counters: new(transport.Counters)})
+			return transport.NewLoops(h, transport.LoopOptions{Loops: n, IOUring: together, Counters: make([]transport.Counters, n)})
 		}
 	}
 	goroutines := func(h *lineHost) (transport.Transport, error) {

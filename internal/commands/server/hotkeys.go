@@ -177,6 +177,19 @@ func readSlots(c *command.Ctx, words *command.OptionArgs, o *stats.HotKeysOption
 	return true
 }
 
+// WriteHotKeys writes a section of INFO: whether a measurement runs, and the milliseconds that it has taken.
+func WriteHotKeys(b *InfoText, c *command.Ctx) {
+	h := hostOf(c).HotKeys()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.now == nil {
+		return
+	}
+	r := h.now.Report(c.Now())
+	b.Flag("hotkeys-tracking-active", r.Active)
+	b.Number("hotkeys-cmd-cpu-time", r.Spent.Milliseconds())
+}
+
 func hotkeysStop(c *command.Ctx) {
 	h := hostOf(c).HotKeys()
 	h.mu.Lock()
