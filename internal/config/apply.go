@@ -35,7 +35,8 @@ func (c *Config) Apply(apply func(old, set *Settings) (undo func() error, err er
 }
 
 // Follow registers a function that puts a change of the named directives into effect and cannot fail. It is called
-// in the same cases as functions of Apply, after all of them.
+// in the same cases as functions of Apply, after all of them, when Get returns the new settings: it may wake a goroutine
+// that looks at them.
 func (c *Config) Follow(follow func(set *Settings), names ...string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -61,9 +62,13 @@ func changeOf(changes []Assignment, names []string) (a Assignment, ok bool) {
 	return changes[i], true
 }
 
-// applyAll calls the registered functions for assignments. If one fails, it returns the directive at fault.
-func (c *Config) applyAll(pairs []Assignment, old, set *Settings) (culprit string, err error) {
-	changes := slices.DeleteFunc(slices.Clone(pairs), func(p Assignment) bool { return !p.d.reread && p.d.show(old) == p.d.show(set) })
+// effective returns the assignments that change something, or name files that may have changed.
+func effective(pairs []Assignment, old, set *Settings) []Assignment {
+	return slices.DeleteFunc(slices.Clone(pairs), func(p Assignment) bool { return !p.d.reread && p.d.show(old) == p.d.show(set) })
+}
+
+// apply calls the functions of Apply for assignments. If one fails, it returns the directive at fault.
+func (c *Config) apply(changes []Assignment, old, set *Settings) (culprit string, err error) {
 	var undos []func() error
 	for _, a := range c.appliers {
 		first, ok := changeOf(changes, a.names)
@@ -82,12 +87,16 @@ func (c *Config) applyAll(pairs []Assignment, old, set *Settings) (culprit strin
 			undos = append(undos, undo)
 		}
 	}
+	return "", nil
+}
+
+// tell calls the functions of Follow for assignments.
+func (c *Config) tell(changes []Assignment, set *Settings) {
 	for _, f := range c.followers {
 		if _, ok := changeOf(changes, f.names); ok {
 			f.follow(set)
 		}
 	}
-	return "", nil
 }
 
 // blame returns the assignment at fault for an error of a function of Apply, and the reason. first is the first

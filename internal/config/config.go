@@ -415,7 +415,8 @@ func (c *Config) SetAll(pairs []Assignment, trusted bool) (culprit string, err e
 		}
 		next.RereadFiles = next.RereadFiles || p.d.reread
 	}
-	if culprit, err := c.applyAll(pairs, old, &next); err != nil {
+	changes := effective(pairs, old, &next)
+	if culprit, err := c.apply(changes, old, &next); err != nil {
 		return culprit, err
 	}
 	for _, p := range pairs {
@@ -424,6 +425,7 @@ func (c *Config) SetAll(pairs []Assignment, trusted bool) (culprit string, err e
 	set := next
 	set.RereadFiles = false
 	c.current.Store(&set)
+	c.tell(changes, &next)
 	return "", nil
 }
 
