@@ -14,9 +14,10 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// How clients behave: they give up quickly, and do not repeat operations that may have been executed.
+// How clients behave: they give up quickly, and do not repeat operations that may have been executed. What they wait for
+// servers that are stopped is a part of the measured gaps: a stopped server still accepts connections.
 const (
-	replyTimeout = time.Second
+	replyTimeout = 500 * time.Millisecond
 	dialTimeout  = 300 * time.Millisecond
 	workers      = 4 // of each kind of client
 )
