@@ -528,6 +528,12 @@ func (g *group) faults(count map[string]int) error {
 		case "disk lost", "damage", "replaced", "learner":
 			// Only a minority may lose its data, or its votes.
 			err := g.awaitWhole()
+			if g.o.Witness && err == nil {
+				// The witness may be receiving entries that a voter, which was away, does not have yet: if the leader's disk were
+				// lost now, these two would be lost at once.
+				time.Sleep(g.o.Timeout)
+				err = g.awaitWhole()
+			}
 			switch {
 			case err != nil:
 			case what == "damage":
