@@ -229,7 +229,9 @@ func add(c *command.Ctx, e *engine.Entry, x timeseries.Sample, p timeseries.Poli
 		prune(c, e)
 	}
 	outcome := s.Add(x, p)
-	if !outcome.Changed() {
+	// A value that stays makes rules compute its bucket again: one that is older than its rule counts from then on.
+	repair := outcome == timeseries.Inserted || outcome == timeseries.Kept && len(s.Rules()) > 0
+	if !outcome.Changed() && !repair {
 		c.G.Notify(engine.EventModule, event, c.DB, e.Key())
 	}
 	switch outcome {
@@ -241,16 +243,17 @@ func add(c *command.Ctx, e *engine.Entry, x timeseries.Sample, p timeseries.Poli
 		last, _ := s.Newest()
 		return last.Time, ""
 	case timeseries.Kept:
-		return x.Time, ""
+		if !repair {
+			return x.Time, ""
+		}
 	case timeseries.Appended:
 		if linked {
 			s.Advance(x, destinations{c})
 		}
-	case timeseries.Inserted:
-		if linked {
-			last, _ := s.Newest()
-			s.Repair(x.Time, x.Time, last.Time, destinations{c})
-		}
+	}
+	if repair {
+		last, _ := s.Newest()
+		s.Repair(x.Time, x.Time, last.Time, destinations{c})
 	}
 	c.G.Wake(e)
 	c.G.Changed(e, engine.EventModule, event)

@@ -45,3 +45,16 @@ func TestInfiniteSumsAreRepeated(t *testing.T) {
 	require.Equal(t, ":1\r\n", b.Send("a", "COPY", "down", "copy"))
 	b.Finish()
 }
+
+func TestSamplesThatAreKeptRepairRules(t *testing.T) {
+	b := servertest.NewStepped(t).Journalled()
+	for _, key := range []string{"s", "sums"} {
+		require.Equal(t, "+OK\r\n", b.Send("a", "TS.CREATE", key, "DUPLICATE_POLICY", "first"))
+	}
+	require.Equal(t, "*2\r\n:10\r\n:20\r\n", b.Send("a", "TS.MADD", "s", "10", "1", "s", "20", "2"))
+	require.Equal(t, "+OK\r\n", b.Send("a", "TS.CREATERULE", "s", "sums", "AGGREGATION", "sum", "10"))
+	require.Equal(t, ":21\r\n", b.Send("a", "TS.ADD", "s", "21", "3"))
+	require.Equal(t, "*2\r\n:10\r\n:20\r\n", b.Send("a", "TS.MADD", "s", "10", "100", "s", "20", "200"))
+	require.Equal(t, "*2\r\n*2\r\n:10\r\n+1\r\n*2\r\n:20\r\n+5\r\n", b.Send("a", "TS.RANGE", "sums", "-", "+", "LATEST"))
+	b.Finish()
+}
