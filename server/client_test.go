@@ -207,8 +207,8 @@ func TestInfoIsWellFormed(t *testing.T) {
 	for _, h := range headers {
 		names = append(names, h[1])
 	}
-	require.Equal(t, []string{"Server", "Clients", "Memory", "Persistence", "Store", "Threads", "Stats", "Replication", "CPU", "Hotkeys", "Modules",
-		"Commandstats", "Errorstats", "Latencystats", "Cluster", "Keyspace"}, names)
+	require.Equal(t, []string{"Server", "Clients", "Memory", "Persistence", "Store", "Threads", "Stats", "Replication", "CPU",
+		"Hotkeys", "Modules", "Commandstats", "Errorstats", "Latencystats", "Cluster", "Keyspace"}, names)
 	for line := range strings.SplitSeq(strings.TrimSuffix(all, "\r\n"), "\r\n") {
 		require.Regexp(t, `^($|# \w+$|[\w|.-]+:[^:\n]*$)`, line)
 	}

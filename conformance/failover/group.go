@@ -126,7 +126,8 @@ func (g *group) makeDisk(n *node) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(f.Truncate(diskSize), f.Close(), os.MkdirAll(g.dir(n), 0o755), run("mkfs.ext4", "-q", "-m", "0", image)); err != nil {
+	err = errors.Join(f.Truncate(diskSize), f.Close(), os.MkdirAll(g.dir(n), 0o755), run("mkfs.ext4", "-q", "-m", "0", image))
+	if err != nil {
 		return err
 	}
 	return run("mount", "-o", "loop", image, g.dir(n))

@@ -284,7 +284,9 @@ func TestAChangeThatCannotBeAppliedIsTakenBack(t *testing.T) {
 		}
 		return nil, nil
 	}, "maxclients", "timeout")
-	c.Follow(func(set *Settings) { done = append(done, fmt.Sprint("follower ", set.Network.Timeout, c.Get().Network.Timeout)) }, "timeout")
+	c.Follow(func(set *Settings) {
+		done = append(done, fmt.Sprint("follower ", set.Network.Timeout, c.Get().Network.Timeout))
+	}, "timeout")
 	c.Follow(func(*Settings) { done = append(done, "no") }, "port")
 	require.NoError(t, c.Set("timeout", "3", true))
 	require.Equal(t, []string{"first 3", "second 3", "follower 3 3"}, done)
