@@ -332,7 +332,7 @@ func (g *group) transfer(ctx context.Context, n *node) error {
 	return n.client.Do(ctx, "RAFT.TRANSFER").Err()
 }
 
-// await repeats a question until the answer is yes. What the error says is the last one of the question.
+// await repeats a question until the answer is yes. The error names the last error of the question.
 func await(ctx context.Context, what string, done func() (bool, error)) (err error) {
 	for end := time.Now().Add(patience); time.Now().Before(end) && ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
 		var yes bool

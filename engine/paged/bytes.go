@@ -170,7 +170,7 @@ func (b *Bytes) write(i int) (page []byte, made bool) {
 // inGroup returns the number of pages of a group.
 func (b *Bytes) inGroup(g int) int { return min(groupPages, int(b.pages)-g*groupPages) }
 
-// notedIn returns the last epoch in which a change of a page was noted, 0 if there is none.
+// notedIn returns the last epoch in which a change of a page was noted, 0 if no change was noted.
 func (b *Bytes) notedIn(i uint64) uint32 {
 	if b.pages == 1 {
 		return b.noted

@@ -114,7 +114,7 @@ func (n *Node) votersWithData(r *consensus.Raft) (ids []consensus.ServerID) {
 	return ids
 }
 
-// successor returns the online voter with the most entries that may lead, "" if there is none. Those that refuse changes come last.
+// successor returns the online voter with the most entries that may lead, "" if there is none. Servers that refuse changes come last.
 func (n *Node) successor(r *consensus.Raft) (best consensus.ServerID) {
 	most, refuses := uint64(0), false
 	for _, id := range n.votersWithData(r) {

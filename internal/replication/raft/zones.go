@@ -67,7 +67,7 @@ func (p *peers) prefer(c consensus.Configuration) {
 	}
 }
 
-// better returns the server that prefer hands the lead to, "" if there is none. Its zone need not be better with anyZone.
+// better returns the server that prefer hands the lead to, "" if there is none. With anyZone, servers of all zones count.
 func (p *peers) better(c consensus.Configuration, anyZone bool) (addr string) {
 	zones := p.n.leaderZones()
 	rank := func(zone string) int {
