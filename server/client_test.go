@@ -161,7 +161,8 @@ func send(s *session.Session, now int64, command string) string {
 }
 
 func TestIdleClientsExpire(t *testing.T) {
-	s := startTestServer(t, Options{}, "timeout", "10")
+	clock := engine.NewManualClock(time.UnixMilli(1_000_000)) // a command that takes long is the client's last activity
+	s := startTestServer(t, Options{Clock: clock}, "timeout", "10")
 	now := s.ks.Now()
 	c := s.detached()
 	send(c, now, "PING")
