@@ -289,16 +289,16 @@ func (m *vm) replace(L *lua.LState, buf []byte, ms *matcher, from, to int, repla
 	var v lua.LValue
 	switch r := replacement.(type) {
 	case lua.LString:
-		for i := 0; i < len(r); i++ {
+		for rest := string(r); ; {
+			plain, escape, escaped := strings.Cut(rest, "%")
+			buf = append(buf, plain...)
 			switch {
-			case r[i] != '%':
-				buf = append(buf, r[i])
-				continue
-			case i+1 == len(r):
+			case !escaped:
+				return buf
+			case escape == "":
 				return append(buf, 0) // as Lua 5.1 does
 			}
-			i++
-			switch c := r[i]; {
+			switch c := escape[0]; {
 			case c == '0':
 				buf = append(buf, ms.s[from:to]...)
 			case c >= '1' && c <= '9':
@@ -306,8 +306,8 @@ func (m *vm) replace(L *lua.LState, buf []byte, ms *matcher, from, to int, repla
 			default:
 				buf = append(buf, c)
 			}
+			rest = escape[1:]
 		}
-		return buf
 	case *lua.LTable:
 		v = L.GetTable(r, ms.capture(0, from, to))
 	case *lua.LFunction:
