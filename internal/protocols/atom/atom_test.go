@@ -222,19 +222,19 @@ func TestEntriesOf64MiB(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the race detector takes more than a minute for so much data")
 	}
-	onShards(t, func(t *testing.T, b *atomServer) {
-		large := strings.Repeat("\x00\xff\r\n", 16<<20)
-		b.comeUp("e")
-		b.Step("+1")
-		b.as(1, "ATOM.CALL", "e", "echo", "DATA", large)
-		require.Contains(t, b.do("XREVRANGE", "command:e", "+", "-", "COUNT", "1"), bulk("data")+bulk(large))
-		b.do("XADD", "response:atomredis", "*", "element", "e", "cmd_id", "1000000000001-0", "data", large, "err_code", "0")
-		require.Contains(t, b.answer(1), bulk("data")+bulk(large))
-		b.do("XADD", "stream:e:s", "*", "f", large)
-		b.do("ATOM.STREAMREF", "stream:e:s", "", "r", "0")
-		require.Equal(t, bulk(large), b.do("GET", "r:ser:none:f"))
-		b.do("FLUSHALL") // comparing everything again would take long
-	})
+	b := &atomServer{servertest.NewStepped(t, "shards", "16").Journalled(), t}
+	large := strings.Repeat("\x00\xff\r\n", 16<<20)
+	b.comeUp("e")
+	b.Step("+1")
+	b.as(1, "ATOM.CALL", "e", "echo", "DATA", large)
+	require.Contains(t, b.do("XREVRANGE", "command:e", "+", "-", "COUNT", "1"), bulk("data")+bulk(large))
+	b.do("XADD", "response:atomredis", "*", "element", "e", "cmd_id", "1000000000001-0", "data", large, "err_code", "0")
+	require.Contains(t, b.answer(1), bulk("data")+bulk(large))
+	b.do("XADD", "stream:e:s", "*", "f", large)
+	b.do("ATOM.STREAMREF", "stream:e:s", "", "r", "0")
+	require.Equal(t, bulk(large), b.do("GET", "r:ser:none:f"))
+	b.do("FLUSHALL") // comparing everything again would take long
+	b.Finish()
 }
 
 func TestInfoTellsWhatAnElementIs(t *testing.T) {
