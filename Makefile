@@ -11,7 +11,7 @@ ROUNDS ?= 200
 SEED ?= 1
 FSYNC ?= always
 
-.PHONY: run cluster build test check race fuzz conformance powerloss crash chaos failover bench hostile profile package lint clean
+.PHONY: run cluster build test repeat check race fuzz conformance powerloss crash chaos failover bench hostile profile package lint clean
 
 run: build
 	./$(BIN) $(ARGS)
@@ -32,9 +32,15 @@ ALL = ./... ./bench/... ./conformance/... ./examples/...
 
 # Compiles little: no C, no profile, and no vet, which lint runs. Tests of whole servers mostly wait, so more of them run at once
 # than there are processors. The random numbers are the same each time; ATOMREDIS_TEST_SEED chooses others.
-TESTED = -pgo=off -vet=off -tags grpcnotrace -parallel 4
+COMPILED = -pgo=off -vet=off -tags grpcnotrace
+TESTED = $(COMPILED) -parallel 4
 test:
 	CGO_ENABLED=0 $(GO) test $(TESTED) ./...
+
+# Runs the tests of `make test` ROUNDS times beside two busy loops.
+repeat: ROUNDS = 30
+repeat:
+	ROUNDS=$(ROUNDS) COMPILED="$(COMPILED)" .ci/repeat
 
 # Also runs the tests of bench and conformance, which need more libraries, and of the examples.
 CHECKED ?= ./bench/... ./conformance/... ./examples/...
