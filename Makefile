@@ -32,6 +32,7 @@ ALL = ./... ./bench/... ./conformance/... ./examples/...
 
 # Compiles little: no C, no profile, and no vet, which lint runs. Tests of whole servers mostly wait, so more of them run at once
 # than there are processors. The random numbers are the same each time; ATOMREDIS_TEST_SEED chooses others.
+# COMPILED are the flags for the compiler, TESTED those of a whole test run; .ci/repeat names the number of tests at once, too.
 COMPILED = -pgo=off -vet=off -tags grpcnotrace
 TESTED = $(COMPILED) -parallel 4
 test:
