@@ -303,7 +303,7 @@ func (f *Feed) found(name string) *snapshot {
 	return s
 }
 
-// begin returns the first position of a new snapshot. ok is false if ctx has ended before it was made.
+// begin returns the first position of a new snapshot. ok is false if ctx or the server has ended before it was made.
 func (f *Feed) begin(ctx context.Context) (p Position, ok bool, err error) {
 	s, err := f.snapshot()
 	if err != nil {
@@ -313,6 +313,9 @@ func (f *Feed) begin(ctx context.Context) (p Position, ok bool, err error) {
 	case <-s.made:
 	case <-ctx.Done():
 		return p, false, nil
+	}
+	if s.err != nil && f.ctx.Err() != nil {
+		return p, false, nil // the server's end is the reason
 	}
 	if s.err != nil {
 		return p, false, f.explained(s.err)
