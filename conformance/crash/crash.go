@@ -106,9 +106,8 @@ func Run(ctx context.Context, o Options) (Result, error) {
 }
 
 func (t *tester) failure(err error) error {
-	return fmt.Errorf("seed %d, round %d, data in %s: %w\n--- the end of the server's log:\n%s", t.Seed,
-		t.Result.Rounds+1, t.dir, err,
-		tail(t.launch.log.Name()))
+	return fmt.Errorf("the end of the server's log:\n%s---\nseed %d, round %d, data in %s: %w", tail(t.launch.log.Name()), t.Seed,
+		t.Result.Rounds+1, t.dir, err)
 }
 
 // fresh starts without data.

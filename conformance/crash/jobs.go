@@ -29,6 +29,8 @@ type crashJob struct {
 	times []notBefore
 	// given has the acknowledged reservations since it was put, or put back.
 	given []time.Time
+	// revived is when it was last put back.
+	revived time.Time
 	// acking is the number of acknowledgements without a reply, and acked when one was confirmed.
 	acking int
 	acked  time.Time
@@ -132,7 +134,7 @@ func (w *jobs) revive(c *transcript.Conn) error {
 		w.mu.Unlock()
 		return fmt.Errorf("there is a dead job %q, which was never put", dead["message"])
 	}
-	j.given = nil
+	j.given, j.revived = nil, time.Now()
 	w.mu.Unlock()
 	_, err = w.command(c, "PRESSURE.RETRY", "q", dead["id"])
 	return err
@@ -141,6 +143,7 @@ func (w *jobs) revive(c *transcript.Conn) error {
 func (w *jobs) consume(c *transcript.Conn, r *rand.Rand) error {
 	for {
 		ms := 1 + r.IntN(100)
+		asked := time.Now()
 		replies, err := do(c, []string{"PRESSURE.GET", "q", "TIMEOUT", "20", "RESERVE", strconv.Itoa(ms), "PREFIX", jobsName})
 		if err != nil {
 			return err
@@ -153,7 +156,7 @@ func (w *jobs) consume(c *transcript.Conn, r *rand.Rand) error {
 			return fmt.Errorf("PRESSURE.GET gave %s", v)
 		}
 		id, name := v.Elems[0].Text, v.Elems[1].Text
-		j, err := w.taken(name)
+		j, err := w.taken(name, asked)
 		if err != nil {
 			return err
 		}
@@ -171,8 +174,9 @@ func (w *jobs) consume(c *transcript.Conn, r *rand.Rand) error {
 	}
 }
 
-// taken checks that a job could be handed out, and records it.
-func (w *jobs) taken(name string) (*crashJob, error) {
+// taken checks that a job could be handed out, and records it. The request was sent at asked. Only what was known then counts: the
+// reply may be read so late that the reservation has expired, and other consumers have had the job since.
+func (w *jobs) taken(name string, asked time.Time) (*crashJob, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := time.Now()
@@ -180,15 +184,17 @@ func (w *jobs) taken(name string) (*crashJob, error) {
 	switch {
 	case j == nil:
 		return nil, fmt.Errorf("the job %q was never put, or acknowledged before", name)
-	case !j.acked.IsZero():
+	case !j.acked.IsZero() && j.acked.Before(asked):
 		return nil, fmt.Errorf("%s was handed out after its acknowledgement", name)
 	}
-	j.given = append(j.given, now)
+	if j.revived.Before(asked) {
+		j.given = append(j.given, now)
+	}
 	if len(j.given) > j.limit {
 		return nil, fmt.Errorf("%s was handed out %d times, and may be %d times", name, len(j.given), j.limit)
 	}
 	for _, t := range j.times {
-		if early := t.at - now.UnixMilli(); early > 0 {
+		if early := t.at - now.UnixMilli(); early > 0 && t.known.Before(asked) {
 			return nil, fmt.Errorf("%s was handed out %d ms early", name, early)
 		}
 	}

@@ -47,16 +47,37 @@ func TestJobsSettle(t *testing.T) {
 	}
 }
 
-func TestJobsAreNotHandedOutEarlyOrTooOften(t *testing.T) {
-	w := newJobs()
-	w.jobs["job1"] = &crashJob{limit: 1}
-	w.jobs["job2"] = &crashJob{limit: 1, times: []notBefore{{at: time.Now().Add(time.Hour).UnixMilli()}}}
-	_, err := w.taken("job1")
-	require.NoError(t, err)
-	_, err = w.taken("job1")
-	require.ErrorContains(t, err, "handed out 2 times")
-	_, err = w.taken("job2")
-	require.ErrorContains(t, err, "ms early")
-	_, err = w.taken("job3")
+func TestJobsAreHandedOutAsTheyMayBe(t *testing.T) {
+	asked := time.Now()
+	before, after := asked.Add(-time.Second), asked.Add(time.Second)
+	inAnHour := asked.Add(time.Hour).UnixMilli()
+	for name, c := range map[string]struct {
+		job crashJob
+		err string
+	}{
+		"the first time":                  {job: crashJob{limit: 1}},
+		"too often":                       {job: crashJob{limit: 1, given: []time.Time{before}}, err: "handed out 2 times"},
+		"put back, before the late reply": {job: crashJob{limit: 1, given: []time.Time{before}, revived: after}},
+		"put back":                        {job: crashJob{limit: 1, revived: before}},
+		"put back, too often": {job: crashJob{limit: 1, given: []time.Time{before}, revived: before},
+			err: "handed out 2 times"},
+		"acknowledged":                        {job: crashJob{limit: 1, acked: before}, err: "after its acknowledgement"},
+		"acknowledged, before the late reply": {job: crashJob{limit: 1, acked: after}},
+		"put with a delay":                    {job: crashJob{limit: 1, times: []notBefore{{at: inAnHour}}}, err: "ms early"},
+		"delayed":                             {job: crashJob{limit: 1, times: []notBefore{{inAnHour, before}}}, err: "ms early"},
+		"delayed, before the late reply":      {job: crashJob{limit: 1, times: []notBefore{{inAnHour, after}}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newJobs()
+			w.jobs["job1"] = &c.job
+			_, err := w.taken("job1", asked)
+			if c.err == "" {
+				require.NoError(t, err)
+			} else {
+				require.ErrorContains(t, err, c.err)
+			}
+		})
+	}
+	_, err := newJobs().taken("job1", asked)
 	require.ErrorContains(t, err, "never put")
 }
