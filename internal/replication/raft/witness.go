@@ -114,7 +114,8 @@ func (n *Node) votersWithData(r *consensus.Raft) (ids []consensus.ServerID) {
 	return ids
 }
 
-// successor returns the online voter with the most entries that may lead, "" if there is none. Servers that refuse changes come last.
+// successor returns the voter that the lead is handed to: an online voter that may lead, with the most entries. A server that refuses
+// changes is chosen only if there is no other. Without such a voter it is empty.
 func (n *Node) successor(r *consensus.Raft) (best consensus.ServerID) {
 	most, refuses := uint64(0), false
 	for _, id := range n.votersWithData(r) {

@@ -67,7 +67,8 @@ func (p *peers) prefer(c consensus.Configuration) {
 	}
 }
 
-// better returns the server that prefer hands the lead to, "" if there is none. With anyZone, servers of all zones count.
+// better returns the server that prefer hands the lead to, or an empty address. Without anyZone its zone comes before this server's
+// zone.
 func (p *peers) better(c consensus.Configuration, anyZone bool) (addr string) {
 	zones := p.n.leaderZones()
 	rank := func(zone string) int {
