@@ -225,7 +225,8 @@ const Stranger = 64 << 10
 func (c *Client) Admitted() bool { return c.s.Admitted() }
 
 // Done is closed when the client has ended: by Close, by the end of the server, or by CLIENT KILL. The door then closes
-// the peer's connection and the client.
+// the peer's connection and the client. A client that ends with a reply, for example because it kills itself, has ended with the
+// next command, so that the peer gets the reply.
 func (c *Client) Done() <-chan struct{} { return c.s.Done() }
 
 // Undone reports whether the client has ended with ErrUndone, and was not killed.

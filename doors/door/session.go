@@ -46,7 +46,8 @@ type Session interface {
 	// SetUnobserved(true) keeps further commands out of the slow log, the latency monitor and the latencies of
 	// commands; false ends that.
 	SetUnobserved(yes bool)
-	// Done is closed when the session was released, or when the server has ended it or is about to.
+	// Done is closed when the session was released, or when the server has ended it or is about to. A session that ends with a
+	// reply, such as that of CLIENT KILL of itself, is over with the next command.
 	Done() <-chan struct{}
 	// Undone reports whether the server has ended the session for the reason of ErrUndone, and for no other.
 	Undone() bool

@@ -194,7 +194,8 @@ func (d *Direct) wake() {
 	}
 }
 
-// Done implements door.Session.
+// Done implements door.Session. The session must not seem to have ended before its last reply was sent, because the door then
+// disconnects the peer.
 func (d *Direct) Done() <-chan struct{} { return d.finished.wait() }
 
 // Undone implements door.Session.

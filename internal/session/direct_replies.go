@@ -24,10 +24,7 @@ func (d *Direct) Flush() ([]byte, error) {
 	if err := d.settle(); err != nil {
 		return nil, err
 	}
-	if d.session.closing {
-		d.finished.close()
-	}
-	return d.take(), nil
+	return d.take(), nil // if they are the last ones, the next command ends the session: see Done
 }
 
 // settle waits until the output may be given to the client, which depends only on the disk. mu must be locked.
@@ -62,11 +59,8 @@ func (d *Direct) Ahead() (replies []byte, position uint64, err error) {
 	}
 	s := d.session
 	s.delayOutput()
-	if s.closing {
-		if len(s.out.Buf) == 0 {
-			return nil, 0, d.failure()
-		}
-		d.finished.close()
+	if s.closing && len(s.out.Buf) == 0 {
+		return nil, 0, d.failure()
 	}
 	position = s.delay.position()
 	replies = d.take()
