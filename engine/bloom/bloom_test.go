@@ -181,7 +181,9 @@ func TestAgainstASet(t *testing.T) {
 			require.NoError(t, err)
 			for _, g := range []*Filter{blob, stored(t, f), f.Clone()} {
 				require.Equal(t, f.AppendBlob(nil), g.AppendBlob(nil))
-				require.InDelta(t, f.MemoryUsage(), g.MemoryUsage(), float64(f.MemoryUsage())/2)
+				// The lists of a filter that has grown may have room for as much again.
+				most := max(f.MemoryUsage(), g.MemoryUsage())
+				require.InDelta(t, f.MemoryUsage(), g.MemoryUsage(), float64(most)/2)
 				f = g
 			}
 			for i := range set {
